@@ -1,0 +1,55 @@
+# What every target of the house shares: warnings, numerics flags, and the two functions that make a
+# library out of a folder and a test program out of its *_test.cpp files.
+
+add_library(millrace_flags INTERFACE)
+target_compile_features(millrace_flags INTERFACE cxx_std_20)
+# -ffp-contract=off: g++ fuses even intrinsics' mul+add into an FMA, which would move bits between
+# variants of one numerics class. FMAs are written out where they are meant.
+target_compile_options(millrace_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror;-ffp-contract=off>)
+target_include_directories(millrace_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+if(MILLRACE_SANITIZE)
+  target_compile_options(millrace_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MILLRACE_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>)
+  target_link_options(millrace_flags INTERFACE -fsanitize=${MILLRACE_SANITIZE})
+endif()
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+# millrace_library(folder LINKS lib...): the library millrace_<folder> from every source below src/<folder>
+# except tests; millrace_<folder>_test from the *_test.cpp files beside them.
+function(millrace_library folder)
+  cmake_parse_arguments(ARG "" "" "LINKS;PUBLIC_LINKS" ${ARGN})
+  set(here ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${here}/*.cpp)
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${here}/*_test.cpp)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${here}/*.h)
+  if(tests)
+    list(REMOVE_ITEM sources ${tests})
+  endif()
+  if(MILLRACE_CUDA)
+    file(GLOB_RECURSE device CONFIGURE_DEPENDS ${here}/*.cu)
+    list(APPEND sources ${device})
+  endif()
+  add_library(millrace_${folder} STATIC ${sources} ${headers})
+  target_link_libraries(millrace_${folder} PUBLIC millrace_flags ${ARG_PUBLIC_LINKS} PRIVATE ${ARG_LINKS})
+  if(MILLRACE_CUDA)
+    millrace_cuda_target(millrace_${folder})
+  endif()
+  if(MILLRACE_TESTS AND tests)
+    millrace_test(millrace_${folder}_test SOURCES ${tests} LINKS millrace_${folder} ${ARG_LINKS})
+  endif()
+endfunction()
+
+# millrace_test(name SOURCES file... LINKS lib... [LABEL label]): one program, one ctest entry per
+# TEST. A test of a suite named *Threads* is labelled `threads` (run under TSan), one of a suite named
+# *Full* `full`; every other is `fast`.
+function(millrace_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS} fmt::fmt Threads::Threads GTest::gtest GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "-*Threads*:*Full*"
+    TEST_PREFIX "${name}." PROPERTIES LABELS fast)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "*Threads*"
+    TEST_PREFIX "${name}." TEST_LIST ${name}_threads PROPERTIES LABELS "fast;threads")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "*Full*"
+    TEST_PREFIX "${name}." TEST_LIST ${name}_full PROPERTIES LABELS full)
+endfunction()

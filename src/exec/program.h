@@ -1,0 +1,44 @@
+// A step as data: ordered kernel calls with their args bound and their variants chosen. Choices are
+// resolved when the Program is built, not per call. run() executes all of it inside one dispatch of
+// a team, with a barrier after every call; it allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/case.h"
+#include "kernels/kernel.h"
+#include "machine/team.h"
+#include "memory/host.h"
+
+namespace millrace {
+
+class Program {
+ public:
+  // What the args point to must outlive the Program.
+  void add(const Variant& variant, const ArgsBox& args);
+
+  // Allocates what the calls need on a team of n_lanes; once, after the last add().
+  Status prepare(int n_lanes);
+
+  size_t n_calls() const { return calls_.size(); }
+
+  // Runs calls [begin, end) on the team that it was prepared for. The first failure of any lane is
+  // the result; the other lanes still pass the same barriers.
+  Status run(Team& team, size_t begin, size_t end);
+  Status run(Team& team) { return run(team, 0, calls_.size()); }
+
+ private:
+  struct Call {
+    const Variant* variant;
+    ArgsBox args;
+  };
+  Status run_lane(Lane& lane, size_t begin, size_t end);
+
+  std::vector<Call> calls_;
+  HostBuffer workspace_;
+  std::vector<Status> lane_status_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,89 @@
+// A case: one named problem of an op, as data. It lists the buffers (ports), how to fill them, how
+// to bind them into the op's Args, what the floor is and how close an output must come to the
+// reference. Tests, selftest and bench all build their runs from it; the memory is theirs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/philox.h"
+#include "kernels/kernel.h"
+#include "tensor/dtype.h"
+
+namespace millrace {
+
+enum class Role {
+  in,
+  out,
+  inout,   // read and overwritten in place
+  weight,  // an input that a variant's layout may want packed; at most one per case
+};
+
+using Fill = std::function<void(Rng& rng, void* dst)>;
+
+struct Port {
+  std::string name;
+  DType type = DType::f32;
+  int64_t elems = 0;
+  Role role = Role::in;
+  // Elements that belong to one row of the batch: row r owns [r * row_elems, (r + 1) * row_elems).
+  // 0: shared by all rows (weights, pages, tables).
+  int64_t row_elems = 0;
+  Fill fill = {};  // of inputs
+  // stride.
+  size_t align = 0;  // required of the pointer; 0: the element's own size
+};
+
+size_t bytes_of(const Port& port);
+
+// How an output may differ from the reference: |out - ref| <= eps * magnitude + abs, where the
+// magnitude of an element is the case's own (a sum of absolute products, say) or |ref| where it
+// gives none.
+struct Tolerance {
+  double eps = 0;
+  double abs = 0;
+  bool exact = false;  // bit for bit, NaN equal to NaN
+};
+
+// Args are plain structs of at most this size; one box holds any op's.
+struct ArgsBox {
+  alignas(64) std::byte bytes[512]{};
+};
+
+using Bind = std::function<void(std::span<void* const> ports, ArgsBox& args)>;
+
+struct Case {
+  std::string name;
+  bool timed = false;  // a real model's shape that bench runs
+  std::vector<Port> ports;
+  Bind bind;
+  Floor floor;
+  Tolerance tolerance;
+  // Fills `magnitudes` (one per element of output port `port`) from the bound args of the reference
+  // run.
+  std::function<void(const ArgsBox& args, size_t port, std::span<double> magnitudes)> magnitude;
+
+  // Promise 1. The batch has n_rows rows; with_rows(m) is the same problem over m rows whose shared
+  // ports are filled alike. Empty: the op has no rows.
+  int64_t n_rows = 0;
+  std::function<Case(int64_t n_rows)> with_rows;
+};
+
+template <class Args>
+void put_args(ArgsBox& box, const Args& args) {
+  static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= sizeof(ArgsBox));
+  new (box.bytes) Args(args);
+}
+
+// Fills for cases. Each draws from the given Rng alone, so a port's content is a function of the
+// seed.
+Fill fill_normal(DType type, int64_t elems, float stddev = 1.0f);  // f32, f16, bf16
+Fill fill_uniform(DType type, int64_t elems, float lo, float hi);  // f32, f16, bf16
+Fill fill_hostile(DType type, int64_t elems);   // NaN, +-Inf, denormals, +-0, huge, among normals
+Fill fill_index(int64_t elems, int64_t below);  // i32 in [0, below)
+Fill fill_zero(size_t bytes);
+
+}  // namespace millrace

@@ -1,0 +1,115 @@
+// The contract every kernel signs. An Op has variants (fastest first, reference last), cases
+// (shapes and data), a floor, and weight layouts; engine, tests and lab walk the same tables. Args
+// are plain structs (each op's args.h); they travel type-erased here as `const void*`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "machine/isa.h"
+#include "machine/machine.h"
+#include "machine/team.h"
+#include "tensor/dtype.h"
+
+namespace millrace {
+
+// Where a variant runs: one lane of a CPU team, or a CUDA stream. `run` never forks, allocates or
+// waits for the host.
+struct Exec {
+  int lane = 0;
+  int n_lanes = 1;
+  Barrier* barrier = nullptr;  // set when n_lanes > 1
+  void* stream = nullptr;      // cudaStream_t, for device variants
+  std::byte* workspace = nullptr;
+  size_t workspace_bytes = 0;
+
+  void sync() const {
+    if (barrier != nullptr) barrier->wait();
+  }
+  Share share(int64_t n, int64_t grain = 1) const { return share_of(n, lane, n_lanes, grain); }
+};
+
+// A numerics class is a canonical order of arithmetic. Variants of one class give the same bits for
+// a row, whatever else is in the batch; `reference` is the definition of right and promises no bits
+// to others.
+inline constexpr std::string_view kReference = "reference";
+
+struct Variant {
+  std::string_view name;  // what it is: avx2, avx512_vnni, sm90_splitk
+  Isa isa = Isa::generic;
+  std::string_view numerics;          // class, as <device>.<op>.<order>: "cpu.rmsnorm.lanes16"
+  std::string_view layout = "plain";  // of the weight, one of the op's layouts()
+
+  // Pure: whether this variant computes these args (shape and types; the ISA is checked by
+  // accepts()).
+  bool (*takes)(const void* args) = nullptr;
+  // Shared by all lanes of a run; 0 when null.
+  size_t (*workspace_bytes)(const void* args, int n_lanes) = nullptr;
+  Status (*run)(const void* args, Exec& exec) = nullptr;
+};
+
+bool accepts(const Variant& variant, const void* args, const Machine& machine);
+
+// A weight's byte order for some variants. `plain` (rows as in the file) is never listed.
+struct Layout {
+  std::string_view name;
+  size_t (*bytes)(const void* args) = nullptr;  // of the packed weight
+  // Packs `plain` (the weight rows as in the file) into `packed`, 64-byte aligned.
+  void (*pack)(const void* args, const void* plain, void* packed) = nullptr;
+  // The exact inverse.
+  void (*unpack)(const void* args, const void* packed, void* plain) = nullptr;
+};
+
+// The least any implementation must spend, counted from the definition: each input byte read once,
+// each output byte written once, at storage precision.
+struct Floor {
+  double read_bytes = 0;
+  double write_bytes = 0;
+  double i8_macs = 0;    // int8 multiply-adds
+  double f32_macs = 0;   // f32 multiply-adds
+  double bf16_macs = 0;  // bf16 multiply-adds (tensor cores, AVX512-BF16)
+  int phases = 1;        // dependent steps: where all of one must end before the next begins
+};
+
+struct Case;
+
+struct Op {
+  std::string_view name;
+  std::span<const Variant> (*variants)() = nullptr;
+  std::vector<Case> (*cases)() = nullptr;
+  Status (*validate)(const void* args) = nullptr;
+  // The shape as a profile key, for example "rows=1 n=576 k=576 w=q4_0".
+  std::string (*key)(const void* args) = nullptr;
+  std::span<const Layout> (*layouts)() = nullptr;  // null when the op has no packed weight
+};
+
+// Every op of the house, in ops.cpp: the only place that lists them.
+std::span<const Op* const> ops();
+const Op* op_named(std::string_view name);
+const Layout* layout_named(const Op& op, std::string_view name);
+
+// Typed functions behind the erased pointers:
+//   .run = erase_run<Args, avx2::run>, .takes = erase_takes<Args, avx2::takes>
+template <class Args, Status (*Run)(const Args&, Exec&)>
+Status erase_run(const void* args, Exec& exec) {
+  return Run(*static_cast<const Args*>(args), exec);
+}
+template <class Args, bool (*Takes)(const Args&)>
+bool erase_takes(const void* args) {
+  return Takes(*static_cast<const Args*>(args));
+}
+template <class Args, Status (*Validate)(const Args&)>
+Status erase_validate(const void* args) {
+  return Validate(*static_cast<const Args*>(args));
+}
+template <class Args, std::string (*Key)(const Args&)>
+std::string erase_key(const void* args) {
+  return Key(*static_cast<const Args*>(args));
+}
+
+}  // namespace millrace

@@ -1,0 +1,37 @@
+// Matrix product with weights in f32, f16, bf16 or a block format.
+//
+// Class cpu.matmul.i8b32 (block formats, x in q8_row). Every output is one f32 FMA chain over the
+// blocks of 32 in ascending k, from +0:
+//   acc = fma(dw * dx, float(idot), acc)                 all formats
+//   acc = fma(mw, dx * float(xsum), acc)                 then, where the format has a minimum
+// idot is the exact int32 dot of the block's integers (Q4_0: q - 8, Q5_0: q - 16, Q4_1, Q5_1, Q4_K,
+// Q5_K: q unsigned; Q8_0: q; IQ4: the table's value; Q6_K, Q3_K: sum over the two halves of scale *
+// dot, Q2_K likewise); dx, xsum are the activation block's scale and sum; dw * dx and dx *
+// float(xsum) round once.
+//   Q8_0 Q4_0 Q5_0 IQ4_NL: dw = d.  Q4_1 Q5_1: dw = d, mw = m.  Q4_K Q5_K: dw = d * sc, mw = -(dmin
+//   * m). Q6_K Q3_K: dw = d.  IQ4_XS: dw = d * (ls - 32). Q2_K: dw = d; the minimum part is
+//   fma(-dmin, dx * float(sum over halves of m * xsum_half), acc).
+// Class cpu.matmul.f32 (f32, f16, bf16 weights, x in f32): acc = fma(x[i], w[i], acc) in ascending
+// i. Lanes split outputs, never k.
+#pragma once
+
+#include <span>
+
+#include "kernels/kernel.h"
+#include "kernels/matmul/args.h"
+
+namespace millrace::matmul {
+
+inline constexpr std::string_view kI8B32 = "cpu.matmul.i8b32";
+inline constexpr std::string_view kF32 = "cpu.matmul.f32";
+
+extern const Op kOp;
+
+Status validate(const Args& args);
+std::span<const Variant> variants();
+
+namespace reference {
+Status run(const Args& args, Exec& exec);
+}
+
+}  // namespace millrace::matmul

@@ -1,0 +1,13 @@
+#include <array>
+
+#include "kernels/kernel.h"
+#include "kernels/rmsnorm/op.h"
+
+namespace millrace {
+
+std::span<const Op* const> ops() {
+  static constexpr std::array kOps = {&rmsnorm::kOp};
+  return kOps;
+}
+
+}  // namespace millrace

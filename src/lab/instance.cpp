@@ -1,0 +1,106 @@
+#include "lab/instance.h"
+
+#include <cstring>
+
+#include "tensor/format.h"
+
+namespace millrace::lab {
+namespace {
+
+constexpr std::byte kSlack{0xa5};
+constexpr std::byte kPoison{0xff};  // reads as NaN in every float type, -1 in integers
+
+uint64_t hash_of(const std::byte* data, size_t bytes) {
+  uint64_t h = 0x9e3779b97f4a7c15;
+  size_t i = 0;
+  for (; i + 8 <= bytes; i += 8) {
+    uint64_t word;
+    std::memcpy(&word, data + i, 8);
+    h = (h ^ word) * 0xff51afd7ed558ccd;
+    h ^= h >> 32;
+  }
+  for (; i < bytes; ++i) h = (h ^ static_cast<uint64_t>(data[i])) * 0xff51afd7ed558ccd;
+  return h ^ (h >> 29);
+}
+
+bool is_input(Role role) {
+  return role == Role::in || role == Role::weight;
+}
+
+size_t align_of(const Port& port) {
+  if (port.align != 0) return port.align;
+  if (!is_block_format(port.type)) return static_cast<size_t>(format_of(port.type).block_bytes);
+  return 2;  // block formats lead with fp16 fields at even offsets
+}
+
+}  // namespace
+
+Result<Instance> Instance::make(const Op& op, Case problem, uint64_t seed) {
+  Instance it;
+  it.op_ = &op;
+  it.case_ = std::move(problem);
+  const auto& ports = it.case_.ports;
+  it.originals_.resize(ports.size());
+  it.input_hashes_.resize(ports.size());
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const Port& port = ports[i];
+    MILLRACE_ASSIGN(GuardedBuffer buffer, GuardedBuffer::make(bytes_of(port), align_of(port)));
+    std::memset(buffer.slack().data(), static_cast<int>(kSlack), buffer.slack().size());
+    if (port.role != Role::out) {
+      Rng rng(seed, i);
+      port.fill(rng, buffer.data());
+    }
+    if (port.role == Role::inout)
+      it.originals_[i].assign(buffer.data(), buffer.data() + buffer.bytes());
+    if (is_input(port.role)) it.input_hashes_[i] = hash_of(buffer.data(), buffer.bytes());
+    it.buffers_.push_back(std::move(buffer));
+  }
+  it.reset_outputs();
+  return it;
+}
+
+Result<ArgsBox> Instance::args_for(const Variant& variant) {
+  std::vector<void*> pointers;
+  for (const auto& buffer : buffers_) pointers.push_back(buffer.data());
+  ArgsBox args;
+  case_.bind(pointers, args);
+  if (variant.layout == "plain") return args;
+  const Layout* layout = layout_named(*op_, variant.layout);
+  MILLRACE_CHECK(layout != nullptr, "{}: {} wants unknown layout {}", op_->name, variant.name,
+                 variant.layout);
+  for (size_t i = 0; i < case_.ports.size(); ++i) {
+    if (case_.ports[i].role != Role::weight) continue;
+    auto found = packed_.find(variant.layout);
+    if (found == packed_.end()) {
+      MILLRACE_ASSIGN(GuardedBuffer packed, GuardedBuffer::make(layout->bytes(args.bytes), 64));
+      layout->pack(args.bytes, buffers_[i].data(), packed.data());
+      found = packed_.emplace(variant.layout, std::move(packed)).first;
+    }
+    pointers[i] = found->second.data();
+  }
+  case_.bind(pointers, args);
+  return args;
+}
+
+void Instance::reset_outputs() {
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (case_.ports[i].role == Role::out)
+      std::memset(buffers_[i].data(), static_cast<int>(kPoison), buffers_[i].bytes());
+    if (case_.ports[i].role == Role::inout && !originals_[i].empty())
+      std::memcpy(buffers_[i].data(), originals_[i].data(), originals_[i].size());
+  }
+}
+
+Status Instance::check_untouched() const {
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const Port& port = case_.ports[i];
+    for (std::byte b : buffers_[i].slack())
+      if (b != kSlack)
+        return error(Code::wrong_result, "bytes before port {} were written", port.name);
+    if (is_input(port.role) && hash_of(buffers_[i].data(), buffers_[i].bytes()) != input_hashes_[i])
+      return error(Code::wrong_result, "input port {} was written", port.name);
+  }
+  return {};
+}
+
+}  // namespace millrace::lab

@@ -1,0 +1,42 @@
+// A case made real: guarded host buffers for every port, filled from a seed, bound into args. It
+// knows how to pack its weight for a variant, poison its outputs, and tell whether anything wrote
+// outside them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/case.h"
+#include "memory/host.h"
+
+namespace millrace::lab {
+
+class Instance {
+ public:
+  // The content of port i is a function of (seed, i) alone.
+  static Result<Instance> make(const Op& op, Case problem, uint64_t seed);
+
+  const Case& problem() const { return case_; }
+  std::byte* port(size_t i) const { return buffers_[i].data(); }
+
+  // Args for a variant: the weight in its layout (packed once), everything else as it is.
+  Result<ArgsBox> args_for(const Variant& variant);
+
+  // Before a run: outputs get poison, in-place ports their original content again.
+  void reset_outputs();
+  // After a run: slack before every buffer intact, inputs unchanged.
+  Status check_untouched() const;
+
+ private:
+  const Op* op_ = nullptr;
+  Case case_;
+  std::vector<GuardedBuffer> buffers_;
+  std::vector<std::vector<std::byte>> originals_;  // of inout ports
+  std::vector<uint64_t> input_hashes_;
+  std::map<std::string, GuardedBuffer, std::less<>> packed_;
+};
+
+}  // namespace millrace::lab
