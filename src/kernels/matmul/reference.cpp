@@ -34,8 +34,8 @@ Status run(const Args& a, Exec& exec) {
   const Share outputs = exec.share(a.n);
   for (long long o = outputs.begin; o < outputs.end; ++o) {
     const size_t stride = bytes_of(a.w_type, a.k);
-    dequantize(a.w_type, static_cast<const char*>(a.w) + static_cast<size_t>(o) * stride, w.data(),
-               a.k);
+    decode(a.w_type, static_cast<const char*>(a.w) + static_cast<size_t>(o) * stride, w.data(),
+           a.k);
     for (long long r = 0; r < a.n_rows; ++r) {
       double sum = 0;
       for (size_t i = 0; i < w.size(); ++i) sum += x[static_cast<size_t>(r)][i] * w[i];
