@@ -59,25 +59,36 @@ Result<Instance> Instance::make(const Op& op, Case problem, uint64_t seed) {
   return it;
 }
 
-Result<ArgsBox> Instance::args_for(const Variant& variant) {
-  std::vector<void*> pointers;
-  for (const auto& buffer : buffers_) pointers.push_back(buffer.data());
-  ArgsBox args;
-  case_.bind(pointers, args);
-  if (variant.layout == "plain") return args;
+Result<std::vector<std::span<std::byte>>> Instance::views_for(const Variant& variant) {
+  std::vector<std::span<std::byte>> views;
+  for (const auto& buffer : buffers_) views.emplace_back(buffer.data(), buffer.bytes());
+  if (variant.layout == "plain") return views;
   const Layout* layout = layout_named(*op_, variant.layout);
   MILLRACE_CHECK(layout != nullptr, "{}: {} wants unknown layout {}", op_->name, variant.name,
                  variant.layout);
-  for (size_t i = 0; i < case_.ports.size(); ++i) {
+  for (size_t i = 0; i < views.size(); ++i) {
     if (case_.ports[i].role != Role::weight) continue;
     auto found = packed_.find(variant.layout);
     if (found == packed_.end()) {
+      const ArgsBox args = bind(views);
       MILLRACE_ASSIGN(GuardedBuffer packed, GuardedBuffer::make(layout->bytes(args.bytes), 64));
       layout->pack(args.bytes, buffers_[i].data(), packed.data());
       found = packed_.emplace(variant.layout, std::move(packed)).first;
     }
-    pointers[i] = found->second.data();
+    views[i] = {found->second.data(), found->second.bytes()};
   }
+  return views;
+}
+
+Result<ArgsBox> Instance::args_for(const Variant& variant) {
+  MILLRACE_ASSIGN(const auto views, views_for(variant));
+  return bind(views);
+}
+
+ArgsBox Instance::bind(std::span<const std::span<std::byte>> views) const {
+  std::vector<void*> pointers;
+  for (const auto& view : views) pointers.push_back(view.data());
+  ArgsBox args;
   case_.bind(pointers, args);
   return args;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,14 @@ class Instance {
   // The content of port i is a function of (seed, i) alone.
   static Result<Instance> make(const Op& op, Case problem, uint64_t seed);
 
+  const Op& op() const { return *op_; }
   const Case& problem() const { return case_; }
   std::byte* port(size_t i) const { return buffers_[i].data(); }
 
-  // Args for a variant: the weight in its layout (packed once), everything else as it is.
+  // The host bytes of every port as a variant wants them: the weight in its layout (packed once),
+  // everything else as it is. A device mirrors these and binds its own pointers.
+  Result<std::vector<std::span<std::byte>>> views_for(const Variant& variant);
+  // Args bound to those views.
   Result<ArgsBox> args_for(const Variant& variant);
 
   // Before a run: outputs get poison, in-place ports their original content again.
@@ -31,6 +36,8 @@ class Instance {
   Status check_untouched() const;
 
  private:
+  ArgsBox bind(std::span<const std::span<std::byte>> views) const;
+
   const Op* op_ = nullptr;
   Case case_;
   std::vector<GuardedBuffer> buffers_;

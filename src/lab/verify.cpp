@@ -56,13 +56,14 @@ void take_rows(const Instance& whole, Instance& part, const std::vector<int64_t>
 }
 
 // Runs a sub-batch made of rows `from` and compares its output rows with those of the whole batch.
-Status check_rows(const Op& op, const Variant& variant, const Instance& whole,
-                  const std::vector<Bytes>& expected, const std::vector<int64_t>& from,
-                  int n_lanes) {
+Status check_rows(const Trial& trial, const Instance& whole, const std::vector<Bytes>& expected,
+                  const std::vector<int64_t>& from) {
+  const auto lane_counts = trial.runner.lane_counts();
+  const int n_lanes = lane_counts[from.size() % lane_counts.size()];
   Case problem = whole.problem().with_rows(static_cast<int64_t>(from.size()));
-  MILLRACE_ASSIGN(Instance part, Instance::make(op, std::move(problem), 1));
+  MILLRACE_ASSIGN(Instance part, Instance::make(trial.op, std::move(problem), 1));
   take_rows(whole, part, from);
-  MILLRACE_TRY(run_once(part, variant, n_lanes));
+  MILLRACE_TRY(trial.runner.run(part, trial.variant, n_lanes));
   size_t out = 0;
   for (size_t i = 0; i < part.problem().ports.size(); ++i) {
     const Port& port = part.problem().ports[i];
@@ -75,6 +76,73 @@ Status check_rows(const Op& op, const Variant& variant, const Instance& whole,
                      "row {} of {} differs as row {} of a batch of {} on {} lanes", from[r],
                      whole.problem().n_rows, r, from.size(), n_lanes);
     ++out;
+  }
+  return {};
+}
+
+const Variant& reference_of(const Op& op) {
+  return op.variants().back();
+}
+
+// What the reference gives, and the magnitudes its tolerance is scaled by; one entry per output
+// port.
+struct Expected {
+  std::vector<Bytes> outputs;
+  std::vector<std::vector<double>> magnitudes;
+};
+
+Result<Expected> expect(Instance& it) {
+  const Variant& reference = reference_of(it.op());
+  MILLRACE_ASSIGN(const ArgsBox args, it.args_for(reference));
+  MILLRACE_TRY(it.op().validate(args.bytes));
+  Program program;
+  program.add(reference, args);
+  MILLRACE_TRY(program.prepare(1));
+  Team alone(1);
+  MILLRACE_TRY(program.run(alone));
+  Expected expected;
+  expected.outputs = outputs_of(it);
+  for (size_t i = 0; i < it.problem().ports.size(); ++i) {
+    if (!is_output(it.problem().ports[i].role)) continue;
+    auto& m = expected.magnitudes.emplace_back();
+    if (!it.problem().magnitude) continue;
+    m.resize(static_cast<size_t>(it.problem().ports[i].elems));
+    it.reset_outputs();
+    it.problem().magnitude(args, i, m);
+  }
+  return expected;
+}
+
+Status compare_outputs(const Instance& it, const Expected& expected) {
+  const auto& ports = it.problem().ports;
+  for (size_t i = 0, out = 0; i < ports.size(); ++i) {
+    if (!is_output(ports[i].role)) continue;
+    MILLRACE_TRY(compare(ports[i], it.port(i), expected.outputs[out].data(), it.problem().tolerance,
+                         expected.magnitudes[out]));
+    ++out;
+  }
+  return {};
+}
+
+// The same bits with any number of lanes.
+Status check_lanes(const Trial& trial, Instance& whole, const std::vector<Bytes>& expected) {
+  for (int n_lanes : trial.runner.lane_counts()) {
+    whole.reset_outputs();
+    MILLRACE_TRY(trial.runner.run(whole, trial.variant, n_lanes));
+    MILLRACE_TRY(
+        same_bytes(outputs_of(whole), expected, fmt::format("{} lanes against 1", n_lanes)));
+  }
+  return {};
+}
+
+// The same bits from every other variant of the class that this device has.
+Status check_class(const Trial& trial, Instance& whole, const std::vector<Bytes>& expected) {
+  for (const Variant& other : trial.op.variants()) {
+    if (other.numerics != trial.variant.numerics || other.name == trial.variant.name) continue;
+    if (!trial.runner.owns(other) || !trial.runner.has(other) || !takes(other, whole)) continue;
+    whole.reset_outputs();
+    MILLRACE_TRY(trial.runner.run(whole, other, 2));
+    MILLRACE_TRY(same_bytes(outputs_of(whole), expected, fmt::format("variant {}", other.name)));
   }
   return {};
 }
@@ -95,68 +163,31 @@ std::vector<std::vector<int64_t>> sub_batches(int64_t n_rows, uint64_t seed) {
 
 }  // namespace
 
-Status run_once(Instance& instance, const Variant& variant, int n_lanes) {
-  MILLRACE_ASSIGN(const ArgsBox args, instance.args_for(variant));
-  Program program;
-  program.add(variant, args);
-  MILLRACE_TRY(program.prepare(n_lanes));
-  Team team(n_lanes);
-  return program.run(team);
+bool takes(const Variant& variant, Instance& instance) {
+  // The shape and types decide, so plain pointers do: packing for a variant that declines is waste.
+  const auto args = instance.args_for(reference_of(instance.op()));
+  return args.ok() && (variant.takes == nullptr || variant.takes(args.value().bytes));
 }
 
-Status check_conformance(const Op& op, const Variant& variant, const Case& problem, uint64_t seed) {
-  MILLRACE_ASSIGN(Instance it, Instance::make(op, problem, seed));
-  const Variant& reference = op.variants().back();
-  MILLRACE_ASSIGN(const ArgsBox args, it.args_for(reference));
-  MILLRACE_TRY(op.validate(args.bytes));
-  MILLRACE_TRY(run_once(it, reference, 1));
-  const std::vector<Bytes> want = outputs_of(it);
-  std::vector<std::vector<double>> magnitudes;
-  for (size_t i = 0; i < it.problem().ports.size(); ++i) {
-    if (!is_output(it.problem().ports[i].role)) continue;
-    auto& m = magnitudes.emplace_back();
-    if (!it.problem().magnitude) continue;
-    m.resize(static_cast<size_t>(it.problem().ports[i].elems));
-    it.reset_outputs();
-    it.problem().magnitude(args, i, m);
-  }
+Status check_conformance(const Trial& trial) {
+  MILLRACE_ASSIGN(Instance it, Instance::make(trial.op, trial.problem, trial.seed));
+  MILLRACE_ASSIGN(const Expected expected, expect(it));
   it.reset_outputs();
-  MILLRACE_TRY(run_once(it, variant, 2));
+  MILLRACE_TRY(trial.runner.run(it, trial.variant, 2));
   MILLRACE_TRY(it.check_untouched());
-  const std::vector<Bytes> got = outputs_of(it);
-  for (size_t i = 0, out = 0; i < it.problem().ports.size(); ++i) {
-    if (!is_output(it.problem().ports[i].role)) continue;
-    MILLRACE_TRY(compare(it.problem().ports[i], got[out].data(), want[out].data(),
-                         it.problem().tolerance, magnitudes[out]));
-    ++out;
-  }
-  return {};
+  return compare_outputs(it, expected);
 }
 
-Status check_promise1(const Op& op, const Variant& variant, const Case& problem, uint64_t seed) {
-  MILLRACE_ASSIGN(Instance whole, Instance::make(op, problem, seed));
-  MILLRACE_TRY(run_once(whole, variant, 1));
+Status check_promise1(const Trial& trial) {
+  MILLRACE_ASSIGN(Instance whole, Instance::make(trial.op, trial.problem, trial.seed));
+  MILLRACE_TRY(trial.runner.run(whole, trial.variant, 1));
   const std::vector<Bytes> expected = outputs_of(whole);
-  for (int n_lanes : {2, 3, 7}) {
-    whole.reset_outputs();
-    MILLRACE_TRY(run_once(whole, variant, n_lanes));
-    MILLRACE_TRY(
-        same_bytes(outputs_of(whole), expected, fmt::format("{} lanes against 1", n_lanes)));
-  }
-  MILLRACE_ASSIGN(const ArgsBox args, whole.args_for(variant));
-  for (const Variant& other : op.variants()) {
-    const bool comparable = other.numerics == variant.numerics && other.name != variant.name;
-    if (!comparable || is_cuda(other.isa) || !cpu_has(other.isa)) continue;
-    if (other.takes != nullptr && !other.takes(args.bytes)) continue;
-    whole.reset_outputs();
-    MILLRACE_TRY(run_once(whole, other, 2));
-    MILLRACE_TRY(same_bytes(outputs_of(whole), expected, fmt::format("variant {}", other.name)));
-  }
-  if (!problem.with_rows || problem.n_rows < 1) return {};
+  MILLRACE_TRY(check_lanes(trial, whole, expected));
+  MILLRACE_TRY(check_class(trial, whole, expected));
+  if (!trial.problem.with_rows || trial.problem.n_rows < 1) return {};
   whole.reset_outputs();
-  for (const auto& from : sub_batches(problem.n_rows, seed))
-    MILLRACE_TRY(
-        check_rows(op, variant, whole, expected, from, static_cast<int>(from.size() % 3) + 1));
+  for (const auto& from : sub_batches(trial.problem.n_rows, trial.seed))
+    MILLRACE_TRY(check_rows(trial, whole, expected, from));
   return {};
 }
 

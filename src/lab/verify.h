@@ -9,16 +9,22 @@
 #include "base/status.h"
 #include "kernels/case.h"
 #include "lab/instance.h"
+#include "lab/runner.h"
 
 namespace millrace::lab {
 
-// Runs the variant once on the instance's buffers with n_lanes lanes.
-Status run_once(Instance& instance, const Variant& variant, int n_lanes);
+struct Trial {
+  Runner& runner;
+  const Op& op;
+  const Variant& variant;
+  const Case& problem;
+  uint64_t seed;
+};
 
-// Conformance of one variant on one case.
-Status check_conformance(const Op& op, const Variant& variant, const Case& problem, uint64_t seed);
+// Whether the variant computes this case's args (its ISA is the runner's affair).
+bool takes(const Variant& variant, Instance& instance);
 
-// Promise 1 of one variant on one case.
-Status check_promise1(const Op& op, const Variant& variant, const Case& problem, uint64_t seed);
+Status check_conformance(const Trial& trial);
+Status check_promise1(const Trial& trial);
 
 }  // namespace millrace::lab

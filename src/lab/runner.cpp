@@ -1,0 +1,48 @@
+#include "lab/runner.h"
+
+#include <array>
+#include <map>
+
+#include "exec/program.h"
+
+namespace millrace::lab {
+namespace {
+
+class CpuRunner : public Runner {
+ public:
+  explicit CpuRunner(const Machine& machine) : machine_(machine) {}
+
+  std::string_view device() const override { return "cpu"; }
+  bool owns(const Variant& variant) const override { return !is_cuda(variant.isa); }
+  bool has(const Variant& variant) const override { return machine_.has(variant.isa); }
+  std::span<const int> lane_counts() const override {
+    static constexpr std::array kCounts = {1, 2, 3, 7};
+    return kCounts;
+  }
+
+  Status run(Instance& instance, const Variant& variant, int n_lanes) override {
+    MILLRACE_ASSIGN(const ArgsBox args, instance.args_for(variant));
+    Program program;
+    program.add(variant, args);
+    MILLRACE_TRY(program.prepare(n_lanes));
+    return program.run(team_of(n_lanes));
+  }
+
+ private:
+  Team& team_of(int n_lanes) {
+    auto& team = teams_[n_lanes];
+    if (team == nullptr) team = std::make_unique<Team>(n_lanes);
+    return *team;
+  }
+
+  const Machine& machine_;
+  std::map<int, std::unique_ptr<Team>> teams_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> cpu_runner(const Machine& machine) {
+  return std::make_unique<CpuRunner>(machine);
+}
+
+}  // namespace millrace::lab

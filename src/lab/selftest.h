@@ -1,0 +1,55 @@
+// The walk over op x variant x case: conformance and promise 1 of everything a device can run. The
+// generated tests and `millrace selftest` are this walk; nothing else repeats it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lab/verify.h"
+
+namespace millrace::lab {
+
+inline constexpr uint64_t kSelftestSeed = 20260131;
+
+enum class Suite { conformance, promise1 };
+
+enum class Verdict {
+  passed,
+  failed,
+  declined,  // it took none of the cases: a failure, since the device has its ISA
+  no_isa,    // this device cannot execute it
+};
+
+std::string_view name_of(Suite suite);
+std::string_view name_of(Verdict verdict);
+
+struct Outcome {
+  std::string_view op, variant;
+  Suite suite = Suite::conformance;
+  Verdict verdict = Verdict::passed;
+  int n_passed = 0;                        // cases
+  int n_declined = 0;                      // cases it does not take
+  std::vector<std::string> failures = {};  // one message per failed case, naming it and the seed
+  double seconds = 0;
+
+  bool ok() const { return verdict != Verdict::failed && verdict != Verdict::declined; }
+};
+
+// One variant over all untimed cases of its op (bench verifies the timed ones before timing them).
+Outcome test_variant(Runner& runner, const Op& op, const Variant& variant, Suite suite,
+                     uint64_t seed = kSelftestSeed);
+
+struct Step {
+  const Op* op;
+  const Variant* variant;
+  Suite suite;
+};
+
+// Everything there is to test on a device, in table order; of one op, or of all when null. The
+// reference promises no bits, so promise 1 is not asked of it.
+std::vector<Step> selftest_steps(const Runner& runner, const Op* only = nullptr);
+
+}  // namespace millrace::lab
