@@ -39,17 +39,18 @@ function(millrace_library folder)
   endif()
 endfunction()
 
-# millrace_test(name SOURCES file... LINKS lib... [LABEL label]): one program, one ctest entry per
-# TEST. A test of a suite named *Threads* is labelled `threads` (run under TSan), one of a suite named
-# *Full* `full`; every other is `fast`.
+# millrace_test(name SOURCES file... LINKS lib...): one program, one ctest entry per TEST, one label
+# each (gtest_discover_tests drops a second): `threads` for suites named *Threads*, which also run
+# under TSan, `full` for *Full*, `fast` for the rest. Parameterised tests go by the name their suite
+# gives them; their printed value would be bytes.
 function(millrace_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} fmt::fmt Threads::Threads GTest::gtest GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "-*Threads*:*Full*"
-    TEST_PREFIX "${name}." PROPERTIES LABELS fast)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "*Threads*"
-    TEST_PREFIX "${name}." TEST_LIST ${name}_threads PROPERTIES LABELS "fast;threads")
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "*Full*"
-    TEST_PREFIX "${name}." TEST_LIST ${name}_full PROPERTIES LABELS full)
+  set(discover DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_PREFIX "${name}.")
+  gtest_discover_tests(${name} ${discover} TEST_FILTER "-*Threads*:*Full*" PROPERTIES LABELS fast)
+  gtest_discover_tests(${name} ${discover} TEST_FILTER "*Threads*-*Full*" TEST_LIST ${name}_threads
+    PROPERTIES LABELS threads)
+  gtest_discover_tests(${name} ${discover} TEST_FILTER "*Full*" TEST_LIST ${name}_full
+    PROPERTIES LABELS full)
 endfunction()
