@@ -103,6 +103,10 @@ template <class Args, bool (*Takes)(const Args&)>
 bool erase_takes(const void* args) {
   return Takes(*static_cast<const Args*>(args));
 }
+template <class Args, size_t (*Bytes)(const Args&, int)>
+size_t erase_workspace(const void* args, int n_lanes) {
+  return Bytes(*static_cast<const Args*>(args), n_lanes);
+}
 template <class Args, Status (*Validate)(const Args&)>
 Status erase_validate(const void* args) {
   return Validate(*static_cast<const Args*>(args));
