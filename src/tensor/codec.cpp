@@ -5,13 +5,13 @@
 #include "base/check.h"
 #include "base/small_float.h"
 #include "tensor/block_parts.h"
-#include "tensor/encode.h"
+#include "tensor/encode_parts.h"
 #include "tensor/format.h"
 
 namespace millrace {
 namespace {
 
-void decode(const BlockShape& shape, const BlockParts& parts, float* out) {
+void decode_parts(const BlockShape& shape, const BlockParts& parts, float* out) {
   const float d = f16_to_f32(parts.d), dmin = f16_to_f32(parts.dmin);
   for (int g = 0; g < shape.n_groups(); ++g) {
     const float scale = d * static_cast<float>(parts.scale[g]);
@@ -30,7 +30,7 @@ void for_each_block(DType type, int64_t elems, Convert convert) {
 
 }  // namespace
 
-void dequantize(DType type, const void* blocks, float* out, int64_t elems) {
+void decode(DType type, const void* blocks, float* out, int64_t elems) {
   const size_t bytes = bytes_of(type, elems);
   const auto* halves = static_cast<const uint16_t*>(blocks);
   if (type == DType::f32) {
@@ -45,12 +45,12 @@ void dequantize(DType type, const void* blocks, float* out, int64_t elems) {
     BlockParts parts;
     for_each_block(type, elems, [&](int64_t b) {
       unpack_block(type, static_cast<const char*>(blocks) + b * block_bytes, parts);
-      decode(shape, parts, out + b * shape.elems);
+      decode_parts(shape, parts, out + b * shape.elems);
     });
   }
 }
 
-void quantize(DType type, const float* in, void* blocks, int64_t elems) {
+void encode(DType type, const float* in, void* blocks, int64_t elems) {
   const size_t bytes = bytes_of(type, elems);
   auto* halves = static_cast<uint16_t*>(blocks);
   if (type == DType::f32) {
@@ -64,7 +64,7 @@ void quantize(DType type, const float* in, void* blocks, int64_t elems) {
     const int64_t block_bytes = format_of(type).block_bytes;
     BlockParts parts;
     for_each_block(type, elems, [&](int64_t b) {
-      encode(shape, in + b * shape.elems, parts);
+      encode_parts(shape, in + b * shape.elems, parts);
       pack_block(type, parts, static_cast<char*>(blocks) + b * block_bytes);
     });
   }

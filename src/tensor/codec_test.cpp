@@ -54,14 +54,14 @@ std::vector<float> normals(int64_t n, uint64_t seed) {
 
 std::vector<float> decoded(DType type, const Bytes& blocks, int64_t elems) {
   std::vector<float> out(static_cast<size_t>(elems));
-  dequantize(type, blocks.data(), out.data(), elems);
+  decode(type, blocks.data(), out.data(), elems);
   return out;
 }
 
 std::vector<float> round_trip(DType type, const std::vector<float>& x) {
   const auto elems = static_cast<int64_t>(x.size());
   Bytes blocks(bytes_of(type, elems));
-  quantize(type, x.data(), blocks.data(), elems);
+  encode(type, x.data(), blocks.data(), elems);
   return decoded(type, blocks, elems);
 }
 
@@ -155,10 +155,10 @@ TEST(Codec, SurvivesHostileInput) {
 
 TEST(Codec, TakesNoElements) {
   for (DType type : block_formats()) {
-    dequantize(type, nullptr, nullptr, 0);
-    quantize(type, nullptr, nullptr, 0);
+    decode(type, nullptr, nullptr, 0);
+    encode(type, nullptr, nullptr, 0);
   }
-  dequantize(DType::f32, nullptr, nullptr, 0);
+  decode(DType::f32, nullptr, nullptr, 0);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tensor/encode.h"
+#include "tensor/encode_parts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -210,7 +210,7 @@ void encode_lines(const BlockShape& s, Group x, BlockParts& parts) {
 
 }  // namespace
 
-void encode(const BlockShape& s, const float* data, BlockParts& parts) {
+void encode_parts(const BlockShape& s, const float* data, BlockParts& parts) {
   const Group x(data, static_cast<size_t>(s.elems));
   parts.dmin = 0;
   std::memset(parts.min, 0, sizeof(parts.min));
