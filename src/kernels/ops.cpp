@@ -1,12 +1,13 @@
 #include <array>
 
 #include "kernels/kernel.h"
+#include "kernels/matmul/op.h"
 #include "kernels/rmsnorm/op.h"
 
 namespace millrace {
 
 std::span<const Op* const> ops() {
-  static constexpr std::array kOps = {&rmsnorm::kOp};
+  static constexpr std::array kOps = {&matmul::kOp, &rmsnorm::kOp};
   return kOps;
 }
 

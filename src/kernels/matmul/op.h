@@ -12,7 +12,9 @@
 //   * m). Q6_K Q3_K: dw = d.  IQ4_XS: dw = d * (ls - 32). Q2_K: dw = d; the minimum part is
 //   fma(-dmin, dx * float(sum over halves of m * xsum_half), acc).
 // Class cpu.matmul.f32 (f32, f16, bf16 weights, x in f32): acc = fma(x[i], w[i], acc) in ascending
-// i. Lanes split outputs, never k.
+// i.
+// Both: a NaN result is stored as 0x7fc00000, since its payload would otherwise depend on the order
+// of an instruction's operands; y in bf16 is that f32 rounded once. Lanes split outputs, never k.
 #pragma once
 
 #include <span>
@@ -30,6 +32,11 @@ extern const Op kOp;
 Status validate(const Args& args);
 std::span<const Variant> variants();
 
+// The class i8b32 as plain loops over the file's blocks: every block format, bit for bit.
+namespace scalar {
+bool takes(const Args& args);
+Status run(const Args& args, Exec& exec);
+}  // namespace scalar
 namespace reference {
 Status run(const Args& args, Exec& exec);
 }

@@ -1,0 +1,269 @@
+#include "kernels/matmul/cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/small_float.h"
+#include "kernels/matmul/floor.h"
+#include "kernels/quantize/row.h"
+#include "tensor/block_parts.h"
+#include "tensor/codec.h"
+#include "tensor/format.h"
+
+namespace millrace::matmul {
+namespace {
+
+using quantize::kBlock;
+
+constexpr std::array kBlockTypes = {DType::q8_0, DType::q4_0, DType::q4_1,   DType::q5_0,
+                                    DType::q5_1, DType::q2_k, DType::q3_k,   DType::q4_k,
+                                    DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs};
+
+int8_t hostile_q(Rng& rng) {
+  constexpr int8_t kValues[] = {-127, 127, 0, 1};
+  return kValues[rng.below(4)];
+}
+
+// No Inf: the reference multiplies element by element, and Inf * 0 is NaN there where a block's
+// integer dot is not 0.
+float hostile_scale(Rng& rng) {
+  constexpr float kValues[] = {0.0f, -0.0f, 0x1p-149f, -0x1p-130f, 1e20f, -1e-20f};
+  const uint64_t pick = rng.below(48);
+  if (pick == 0) return std::numeric_limits<float>::quiet_NaN();
+  return pick <= std::size(kValues) ? kValues[pick - 1] : rng.uniform(-0.1f, 0.1f);
+}
+
+void fill_row(Rng& rng, long long k, bool hostile, char* row) {
+  auto* q = reinterpret_cast<signed char*>(row);
+  const bool extreme = hostile && rng.below(4) == 0;
+  for (long long i = 0; i < k; ++i)
+    q[i] = extreme ? hostile_q(rng) : static_cast<int8_t>(static_cast<int>(rng.below(255)) - 127);
+  for (long long b = 0; b < k / kBlock; ++b) {
+    const float scale = hostile ? hostile_scale(rng) : rng.uniform(0.001f, 0.05f);
+    int sum = 0;
+    for (int i = 0; i < kBlock; ++i) sum += q[b * kBlock + i];
+    std::memcpy(row + k + 4 * b, &scale, 4);
+    std::memcpy(row + k + k / kBlock * 4 + 4 * b, &sum, 4);
+  }
+}
+
+Fill fill_q8_rows(long long n_rows, long long k, bool hostile) {
+  return [=](Rng& rng, void* dst) {
+    for (long long r = 0; r < n_rows; ++r)
+      fill_row(rng, k, hostile, static_cast<char*>(dst) + r * quantize::row_bytes(k));
+  };
+}
+
+// A block of extreme or random integers under an extreme fp16 scale.
+void make_hostile(Rng& rng, DType type, uint8_t* block) {
+  constexpr int kPatterns[] = {0x00, 0x80, 0x7f, 0xff};
+  constexpr uint16_t kScales[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x7bff, 0x03ff, 0x3c00, 0x2000};
+  const uint64_t pattern = rng.below(8);
+  for (int i = 0; i < format_of(type).block_bytes; ++i)
+    block[i] = static_cast<uint8_t>(pattern < 4 ? kPatterns[pattern] : rng.below(256));
+  BlockParts parts;
+  unpack_block(type, block, parts);
+  parts.d = rng.below(64) == 0 ? uint16_t{0x7e00} : kScales[rng.below(8)];
+  parts.dmin = kScales[rng.below(8)];
+  pack_block(type, parts, block);
+}
+
+// Blocks are drawn from a bank of quantised normals: encoding all of a big weight takes seconds.
+Fill fill_blocks(DType type, long long elems, bool hostile) {
+  return [=](Rng& rng, void* dst) {
+    const Format& f = format_of(type);
+    const long long n_blocks = elems / f.block_elems,
+                    n_bank = std::min<long long>(n_blocks, 4096 / f.block_elems);
+    const auto bytes = static_cast<size_t>(f.block_bytes);
+    std::vector<float> values(static_cast<size_t>(n_bank * f.block_elems));
+    for (float& v : values) v = rng.normal();
+    std::vector<uint8_t> bank(static_cast<size_t>(n_bank) * bytes);
+    encode(type, values.data(), bank.data(), n_bank * f.block_elems);
+    for (long long b = 0; b < n_blocks; ++b) {
+      auto* block = static_cast<uint8_t*>(dst) + static_cast<size_t>(b) * bytes;
+      if (hostile && rng.below(2) == 0)
+        make_hostile(rng, type, block);
+      else
+        std::memcpy(block, bank.data() + rng.below(static_cast<uint64_t>(n_bank)) * bytes, bytes);
+    }
+  };
+}
+
+Fill fill_weight(const Problem& p) {
+  const long long elems = p.n * p.k;
+  if (is_block_format(p.w_type)) return fill_blocks(p.w_type, elems, p.hostile);
+  return fill_normal(p.w_type, elems);
+}
+
+Fill fill_x(const Problem& p) {
+  if (p.x_type == DType::q8_row) return fill_q8_rows(p.n_rows, p.k, p.hostile);
+  const long long elems = p.n_rows * p.k;
+  return p.hostile ? fill_hostile(p.x_type, elems) : fill_normal(p.x_type, elems);
+}
+
+// |weight| of row o, a product and its minimum taken apart: they may cancel, their roundings do
+// not.
+std::vector<double> weight_magnitudes(const Args& a, long long o) {
+  std::vector<double> out(static_cast<size_t>(a.k));
+  const auto* row =
+      static_cast<const char*>(a.w) + o * static_cast<long long>(bytes_of(a.w_type, a.k));
+  if (!is_block_format(a.w_type)) {
+    std::vector<float> w(out.size());
+    decode(a.w_type, row, w.data(), a.k);
+    for (size_t i = 0; i < w.size(); ++i) out[i] = std::fabs(w[i]);
+    return out;
+  }
+  const BlockShape& shape = block_shape(a.w_type);
+  BlockParts parts;
+  for (long long b = 0; b < a.k / shape.elems; ++b) {
+    unpack_block(a.w_type, row + b * format_of(a.w_type).block_bytes, parts);
+    const double d = std::fabs(f16_to_f32(parts.d)), dmin = std::fabs(f16_to_f32(parts.dmin));
+    for (int i = 0; i < shape.elems; ++i) {
+      const int g = i / shape.group;
+      out[static_cast<size_t>(b * shape.elems + i)] =
+          d * std::abs(parts.scale[g]) * std::abs(parts.q[i]) + dmin * parts.min[g];
+    }
+  }
+  return out;
+}
+
+double x_magnitude(const Args& a, long long r, long long i) {
+  if (a.x_type == DType::q8_row) {
+    const quantize::Row row = quantize::row_at(a.x, a.k, r);
+    return std::fabs(static_cast<double>(row.scale[i / kBlock]) * row.q[i]);
+  }
+  if (a.x_type == DType::f32) return std::fabs(static_cast<const float*>(a.x)[r * a.k + i]);
+  return std::fabs(bf16_to_f32(static_cast<const uint16_t*>(a.x)[r * a.k + i]));
+}
+
+void magnitude(const ArgsBox& box, size_t, std::span<double> out) {
+  const Args& a = *reinterpret_cast<const Args*>(box.bytes);
+  for (long long o = 0; o < a.n; ++o) {
+    const std::vector<double> w = weight_magnitudes(a, o);
+    for (long long r = 0; r < a.n_rows; ++r) {
+      double sum = 0;
+      for (long long i = 0; i < a.k; ++i) sum += w[static_cast<size_t>(i)] * x_magnitude(a, r, i);
+      out[static_cast<size_t>(r * a.n + o)] = sum;
+    }
+  }
+}
+
+// A chain of k / 32 blocks rounds each product, each sum, and as many again for minimums; a float
+// chain rounds once per element. The few more are of the reference's own f32 weights and result.
+Tolerance tolerance_of(const Problem& p) {
+  const double links = static_cast<double>(p.k) / (p.x_type == DType::q8_row ? kBlock / 4 : 1);
+  Tolerance t{.eps = (links + 8) * 0x1p-24, .abs = links * 0x1p-128};
+  if (p.y_type == DType::bf16) t.eps += 0x1p-8;
+  return t;
+}
+
+std::string name_of_case(const Problem& p) {
+  std::string name = fmt::format("{}_{}x{}x{}", name_of(p.w_type), p.n_rows, p.n, p.k);
+  if (p.x_type != DType::q8_row && p.x_type != DType::f32)
+    name += fmt::format("_x{}", name_of(p.x_type));
+  if (p.y_type != DType::f32) name += fmt::format("_y{}", name_of(p.y_type));
+  return p.hostile ? name + "_hostile" : name;
+}
+
+struct Shape {
+  long long n_rows, n, k;
+};
+
+void add_edges(DType type, std::vector<Case>& out) {
+  const long long u = std::max(32, format_of(type).block_elems);  // the least k
+  const DType x_type = is_block_format(type) ? DType::q8_row : DType::f32;
+  const Shape shapes[] = {{1, 1, u},      {2, 15, 2 * u},  {3, 16, 3 * u},
+                          {1, 17, 9 * u}, {5, 40, 2 * u},  {8, 33, u},
+                          {9, 16, 2 * u}, {17, 65, 3 * u}, {0, 16, u}};
+  for (const Shape& s : shapes)
+    out.push_back(
+        make_case({.w_type = type, .n_rows = s.n_rows, .n = s.n, .k = s.k, .x_type = x_type}));
+  for (const Shape& s : {Shape{1, 40, 9 * u}, Shape{13, 40, 2 * u}})
+    out.push_back(make_case({.w_type = type,
+                             .n_rows = s.n_rows,
+                             .n = s.n,
+                             .k = s.k,
+                             .x_type = x_type,
+                             .hostile = true}));
+  out.push_back(make_case(
+      {.w_type = type, .n_rows = 3, .n = 17, .k = u, .x_type = x_type, .y_type = DType::bf16}));
+}
+
+// One row reads the weight once: the decode step. 8 and 512 rows: a small batch and prefill.
+void add_timed(DType type, std::initializer_list<Shape> shapes, std::vector<Case>& out) {
+  for (const Shape& s : shapes)
+    out.push_back(
+        make_case({.w_type = type, .n_rows = s.n_rows, .n = s.n, .k = s.k, .timed = true}));
+}
+
+}  // namespace
+
+Case make_case(const Problem& p) {
+  Case c;
+  c.name = name_of_case(p);
+  c.timed = p.timed;
+  c.ports = {
+      {.name = "w",
+       .type = p.w_type,
+       .elems = p.n * p.k,
+       .role = Role::weight,
+       .fill = fill_weight(p)},
+      {.name = "x",
+       .type = p.x_type,
+       .elems = p.n_rows * p.k,
+       .row_elems = p.k,
+       .fill = fill_x(p),
+       .align = is_block_format(p.x_type) ? size_t{4} : size_t{0}},
+      {.name = "y", .type = p.y_type, .elems = p.n_rows * p.n, .role = Role::out, .row_elems = p.n},
+  };
+  const auto args_of = [p](std::span<void* const> ptr) {
+    return Args{ptr[0], ptr[1], ptr[2], p.n_rows, p.n, p.k, p.w_type, p.x_type, p.y_type};
+  };
+  c.bind = [=](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(ptr)); };
+  void* const none[3] = {};
+  c.floor = floor_of(args_of(none));
+  c.tolerance = tolerance_of(p);
+  c.magnitude = magnitude;
+  c.n_rows = p.n_rows;
+  c.with_rows = [p](int64_t rows) {
+    Problem q = p;
+    q.n_rows = rows;
+    return make_case(q);
+  };
+  return c;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (DType type : kBlockTypes) add_edges(type, out);
+  for (DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1})
+    add_timed(type,
+              {{1, 576, 576},
+               {1, 1536, 576},
+               {1, 576, 1536},
+               {1, 49152, 576},
+               {8, 576, 576},
+               {8, 1536, 576},
+               {8, 576, 1536},
+               {512, 576, 576},
+               {512, 1536, 576},
+               {512, 576, 1536}},
+              out);
+  for (DType type : {DType::q4_k, DType::q5_k, DType::q6_k})
+    add_timed(type,
+              {{1, 2048, 1024},
+               {1, 6144, 1024},
+               {1, 1024, 3072},
+               {8, 2048, 1024},
+               {512, 2048, 1024},
+               {512, 1024, 3072}},
+              out);
+  return out;
+}
+
+}  // namespace millrace::matmul
