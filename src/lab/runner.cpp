@@ -45,4 +45,9 @@ std::unique_ptr<Runner> cpu_runner(const Machine& machine) {
   return std::make_unique<CpuRunner>(machine);
 }
 
+Result<std::unique_ptr<Runner>> make_runner(std::string_view device, const Machine& machine) {
+  if (device == "cpu") return cpu_runner(machine);
+  return error(Code::unsupported, "no runner for device {}: this build has no CUDA", device);
+}
+
 }  // namespace millrace::lab

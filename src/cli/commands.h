@@ -1,0 +1,16 @@
+// The commands of `millrace`, one file each. add_<command> registers it on the app; when it was
+// asked for, it runs while the command line is parsed and leaves the program's exit code: 0 done,
+// 1 failed, 2 asked for something that does not exist, 130 interrupted.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace millrace::cli {
+
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kInterrupted = 130;
+
+void add_selftest(CLI::App& app, int& exit_code);
+
+}  // namespace millrace::cli

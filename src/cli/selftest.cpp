@@ -1,0 +1,126 @@
+// millrace selftest: the conformance and promise-1 suite of every variant this host can run.
+#include "lab/selftest.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "lab/progress.h"
+
+namespace millrace::cli {
+namespace {
+
+using lab::Outcome;
+
+struct Options {
+  std::string device = "cpu";
+  std::string op;
+  bool json = false;
+};
+
+void print_header() {
+  fmt::print("{:<16} {:<18} {:<12} {:<13} {:>6} {:>8} {:>8}\n", "op", "variant", "suite", "result",
+             "cases", "declined", "seconds");
+}
+
+void print_outcome(const Outcome& o) {
+  fmt::print("{:<16} {:<18} {:<12} {:<13} {:>6} {:>8} {:>8.2f}\n", o.op, o.variant,
+             name_of(o.suite), name_of(o.verdict), o.n_passed + static_cast<int>(o.failures.size()),
+             o.n_declined, o.seconds);
+  for (const auto& failure : o.failures) fmt::print("    {}\n", failure);
+  std::fflush(stdout);
+}
+
+nlohmann::json to_json(const Outcome& o) {
+  return {{"op", o.op},
+          {"variant", o.variant},
+          {"suite", name_of(o.suite)},
+          {"result", name_of(o.verdict)},
+          {"cases_passed", o.n_passed},
+          {"cases_declined", o.n_declined},
+          {"failures", o.failures},
+          {"seconds", o.seconds}};
+}
+
+std::string op_names() {
+  std::string names;
+  for (const Op* op : ops()) names += fmt::format("{}{}", names.empty() ? "" : ", ", op->name);
+  return names;
+}
+
+std::vector<Outcome> run_steps(lab::Runner& runner, const Op* only, bool table,
+                               const std::atomic<bool>& stop) {
+  const auto steps = lab::selftest_steps(runner, only);
+  lab::Progress progress("selftest");
+  std::vector<Outcome> outcomes;
+  if (table) print_header();
+  for (const auto& step : steps) {
+    if (stop) break;
+    progress.at(static_cast<double>(outcomes.size()) / static_cast<double>(steps.size()),
+                fmt::format("{}/{} {}", step.op->name, step.variant->name, name_of(step.suite)));
+    outcomes.push_back(test_variant(runner, *step.op, *step.variant, step.suite));
+    progress.clear();
+    if (table) print_outcome(outcomes.back());
+  }
+  return outcomes;
+}
+
+int report(const std::vector<Outcome>& outcomes, const Options& options, bool interrupted) {
+  int n_cases = 0, n_failed = 0, n_no_isa = 0;
+  auto rows = nlohmann::json::array();
+  for (const Outcome& o : outcomes) {
+    n_cases += o.n_passed;
+    n_failed += o.ok() ? 0 : 1;
+    n_no_isa += o.verdict == lab::Verdict::no_isa ? 1 : 0;
+    rows.push_back(to_json(o));
+  }
+  if (options.json)
+    fmt::print("{}\n", nlohmann::json{{"device", options.device},
+                                      {"seed", lab::kSelftestSeed},
+                                      {"complete", !interrupted},
+                                      {"failed", n_failed},
+                                      {"outcomes", rows}}
+                           .dump(2));
+  else
+    fmt::print("\n{} suites, {} failed, {} without their ISA here; {} cases passed (seed {})\n",
+               outcomes.size(), n_failed, n_no_isa, n_cases, lab::kSelftestSeed);
+  if (interrupted) {
+    fmt::print(stderr, "millrace: interrupted; the rest was not tested\n");
+    return kInterrupted;
+  }
+  return n_failed == 0 ? 0 : kFailed;
+}
+
+int selftest(const Options& options) {
+  const Op* only = options.op.empty() ? nullptr : op_named(options.op);
+  if (only == nullptr && !options.op.empty()) {
+    fmt::print(stderr, "millrace: no op '{}'; there are: {}\n", options.op, op_names());
+    return kUsage;
+  }
+  const Machine machine = find_machine();
+  auto runner = lab::make_runner(options.device, machine);
+  if (!runner.ok()) {
+    fmt::print(stderr, "millrace: {}\n", runner.status().message());
+    return kFailed;
+  }
+  const auto& stop = catch_interrupts();
+  return report(run_steps(**runner, only, !options.json, stop), options, stop);
+}
+
+}  // namespace
+
+void add_selftest(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "selftest", "Check every kernel this host can run against its reference, and promise 1");
+  command->add_option("--device", options->device, "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  command->add_option("--op", options->op, "This op only");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &exit_code] { exit_code = selftest(*options); });
+}
+
+}  // namespace millrace::cli
