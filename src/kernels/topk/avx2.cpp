@@ -1,0 +1,322 @@
+// Three steps. A lower bound T on the k-th largest comes from the maxima of 4k groups of elements:
+// whatever is k-th among the maxima has k elements at or above it, and on unsorted data few more
+// than k (p^(n/4k) = 3/4). One pass keeps the elements at or above T. The survivors are sorted, by
+// counting ranks when they are few and by radix when many; should ties have let too many through,
+// the exact k-th key is found among them first.
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/isa.h"
+#include "kernels/topk/op.h"
+#include "kernels/topk/order.h"
+#include "kernels/topk/radix.h"
+
+MILLRACE_TARGET_AVX2
+namespace millrace::topk::avx2 {
+namespace {
+
+// Where counting ranks (m^2 / 8 compares) stops beating radix sort.
+constexpr long long kRankMost = 128;
+constexpr int32_t kPad = std::numeric_limits<int32_t>::min();  // below every key
+
+// compress_table[mask]: the set bits' positions, a byte each, ascending.
+constexpr std::array<uint64_t, 256> kCompress = [] {
+  std::array<uint64_t, 256> table{};
+  for (unsigned mask = 0; mask < 256; ++mask)
+    for (unsigned bit = 0, at = 0; bit < 8; ++bit)
+      if (mask >> bit & 1) table[mask] |= uint64_t{bit} << (8 * at++);
+  return table;
+}();
+
+constexpr long long round_up8(long long n) {
+  return (n + 7) & ~7ll;
+}
+
+// Up to this many survivors are sorted whole; beyond, the exact k-th key is found first.
+long long most_sorted(const Args& a) {
+  return std::min(a.n, 2 * a.k + 64);
+}
+
+long long n_group_vectors(const Args& a) {
+  return (4 * a.k + 7) / 8;
+}
+
+// One lane's memory. keys and indices take a whole vector past the last survivor.
+struct Scratch {
+  int32_t *keys, *indices, *maxima;
+  Candidate *from, *to;
+
+  static long long words(const Args& a) {
+    return 2 * (round_up8(a.n) + 8) + 8 * n_group_vectors(a) + 4 * round_up8(most_sorted(a));
+  }
+  static Scratch at(const Args& a, const Exec& exec) {
+    auto* words = reinterpret_cast<int32_t*>(exec.workspace) + exec.lane * Scratch::words(a);
+    Scratch s;
+    s.keys = words;
+    s.indices = s.keys + round_up8(a.n) + 8;
+    s.maxima = s.indices + round_up8(a.n) + 8;
+    s.from = reinterpret_cast<Candidate*>(s.maxima + 8 * n_group_vectors(a));
+    s.to = s.from + round_up8(most_sorted(a));
+    return s;
+  }
+};
+
+__m256i load(const int32_t* p) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+
+void store(int32_t* p, __m256i v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
+}
+
+__m256i mask_of(long long live) {
+  const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(live)), index);
+}
+
+__m256i keys_of(__m256 x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i sign = _mm256_and_si256(_mm256_srai_epi32(bits, 31), _mm256_set1_epi32(0x7fffffff));
+  const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+  return _mm256_blendv_epi8(_mm256_xor_si256(bits, sign), _mm256_set1_epi32(kNanKey),
+                            _mm256_castps_si256(nan));
+}
+
+int32_t sum_of(__m256i v8) {
+  const __m128i v4 = _mm_add_epi32(_mm256_castsi256_si128(v8), _mm256_extracti128_si256(v8, 1));
+  const __m128i v2 = _mm_add_epi32(v4, _mm_shuffle_epi32(v4, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(v2, _mm_shuffle_epi32(v2, 0xb1)));
+}
+
+// n is a multiple of 8, here and below, where keys are padded with kPad.
+long long count_at_least(const int32_t* keys, long long n, int32_t least) {
+  const __m256i below = _mm256_set1_epi32(least - 1);
+  __m256i count = _mm256_setzero_si256();
+  for (long long i = 0; i < n; i += 8)
+    count = _mm256_sub_epi32(count, _mm256_cmpgt_epi32(load(keys + i), below));
+  return sum_of(count);
+}
+
+struct Range {
+  int32_t least, largest;
+};
+
+Range range_of(const int32_t* keys, long long n) {
+  // Unsigned order would put the pad first; +1 on both sides keeps it out of `least`.
+  const __m256i pad = _mm256_set1_epi32(kPad), top = _mm256_set1_epi32(0x7fffffff);
+  __m256i least = top, largest = pad;
+  for (long long i = 0; i < n; i += 8) {
+    const __m256i v = load(keys + i);
+    largest = _mm256_max_epi32(largest, v);
+    least = _mm256_min_epi32(least, _mm256_blendv_epi8(v, top, _mm256_cmpeq_epi32(v, pad)));
+  }
+  alignas(32) int32_t lo[8], hi[8];
+  store(lo, least);
+  store(hi, largest);
+  return {*std::min_element(lo, lo + 8), *std::max_element(hi, hi + 8)};
+}
+
+// A key that at least k of n reach: at most k + slack of them, or exactly the k-th largest key. The
+// first probe is just above the least key: with masked logits most of a row is -Inf, and the
+// answer.
+int32_t threshold(const int32_t* keys, long long n, long long k, long long slack) {
+  const Range range = range_of(keys, n);
+  int64_t least = range.least, above = int64_t{range.largest} + 1;
+  int64_t probe = least + 1;
+  while (probe < above) {
+    const long long count = count_at_least(keys, n, static_cast<int32_t>(probe));
+    if (count < k) {
+      above = probe;
+    } else {
+      least = probe;
+      if (count <= k + slack) break;
+    }
+    probe = least + std::max<int64_t>(1, (above - least) / 2);
+  }
+  return static_cast<int32_t>(least);
+}
+
+// The maxima of 8 * n_vectors groups; a group is one lane of `depth` vectors. max_ps(x, m) is m
+// where x is NaN, so a group of NaN alone counts as -Inf.
+void group_maxima(const float* x, long long n_vectors, long long depth, int32_t* maxima) {
+  for (long long g = 0; g < n_vectors; ++g) {
+    __m256 even = _mm256_set1_ps(-std::numeric_limits<float>::infinity()), odd = even;
+    const float* p = x + g * depth * 8;
+    long long i = 0;
+    for (; i + 2 <= depth; i += 2) {
+      even = _mm256_max_ps(_mm256_loadu_ps(p + i * 8), even);
+      odd = _mm256_max_ps(_mm256_loadu_ps(p + i * 8 + 8), odd);
+    }
+    if (i < depth) even = _mm256_max_ps(_mm256_loadu_ps(p + i * 8), even);
+    store(maxima + g * 8, keys_of(_mm256_max_ps(even, odd)));
+  }
+}
+
+class Survivors {
+ public:
+  explicit Survivors(const Scratch& s) : keys_(s.keys), indices_(s.indices) {}
+
+  void append(__m256i raw, unsigned mask, long long first) {
+    const __m256i lanes =
+        _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(kCompress[mask])));
+    store(keys_ + n_, _mm256_permutevar8x32_epi32(raw, lanes));
+    store(indices_ + n_, _mm256_add_epi32(lanes, _mm256_set1_epi32(static_cast<int>(first))));
+    n_ += __builtin_popcount(mask);
+  }
+  long long size() const { return n_; }
+
+ private:
+  int32_t* keys_;
+  int32_t* indices_;
+  long long n_ = 0;
+};
+
+unsigned at_least(__m256 x, __m256 least) {
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(x, least, _CMP_GE_OQ)));
+}
+
+// Keeps every x >= least, as floats compare: both zeros at a zero, no NaN.
+long long collect(const float* x, long long n, float least, const Scratch& s) {
+  Survivors kept(s);
+  const __m256 t = _mm256_set1_ps(least);
+  long long i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const __m256 v0 = _mm256_loadu_ps(x + i), v1 = _mm256_loadu_ps(x + i + 8);
+    const __m256 v2 = _mm256_loadu_ps(x + i + 16), v3 = _mm256_loadu_ps(x + i + 24);
+    const unsigned m0 = at_least(v0, t), m1 = at_least(v1, t);
+    const unsigned m2 = at_least(v2, t), m3 = at_least(v3, t);
+    if ((m0 | m1 | m2 | m3) == 0) continue;
+    kept.append(_mm256_castps_si256(v0), m0, i);
+    kept.append(_mm256_castps_si256(v1), m1, i + 8);
+    kept.append(_mm256_castps_si256(v2), m2, i + 16);
+    kept.append(_mm256_castps_si256(v3), m3, i + 24);
+  }
+  for (; i < n; i += 8) {
+    const __m256i live = mask_of(n - i);
+    const __m256 v = _mm256_maskload_ps(x + i, live);
+    const unsigned in = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(live)));
+    kept.append(_mm256_castps_si256(v), at_least(v, t) & in, i);
+  }
+  return kept.size();
+}
+
+long long collect_all(const float* x, long long n, const Scratch& s) {
+  Survivors kept(s);
+  for (long long i = 0; i < n; i += 8) {
+    const __m256i live = mask_of(std::min(8ll, n - i));
+    const unsigned in = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(live)));
+    kept.append(_mm256_castps_si256(_mm256_maskload_ps(x + i, live)), in, i);
+  }
+  return kept.size();
+}
+
+// The survivors were kept as raw bits; makes keys of them and pads to a whole vector.
+void make_keys(int32_t* keys, long long n) {
+  for (long long i = 0; i < n; i += 8)
+    store(keys + i, keys_of(_mm256_castsi256_ps(load(keys + i))));
+  store(keys + n, _mm256_set1_epi32(kPad));
+}
+
+// Keeps of n > k survivors the k first in order.
+long long keep_exactly(const Scratch& s, long long n, long long k) {
+  const long long padded = round_up8(n);
+  const int32_t kth = threshold(s.keys, padded, k, 0);
+  long long ties = k - count_at_least(s.keys, padded, kth + 1);
+  long long kept = 0;
+  for (long long i = 0; i < n; ++i) {
+    const bool tie = s.keys[i] == kth && ties > 0;
+    ties -= tie;
+    s.indices[kept] = s.indices[i];
+    s.keys[kept] = s.keys[i];
+    kept += tie || s.keys[i] > kth;
+  }
+  store(s.keys + kept, _mm256_set1_epi32(kPad));
+  return kept;
+}
+
+// How many survivors come before each of the eight from `first`: all with a larger key, and of the
+// earlier ones those with an equal key.
+__m256i ranks(const int32_t* keys, long long n, long long first) {
+  const __m256i mine = load(keys + first);
+  __m256i earlier = _mm256_set1_epi32(static_cast<int>(first)), later = _mm256_setzero_si256();
+  for (long long j = 0; j < first; ++j)
+    earlier = _mm256_add_epi32(earlier, _mm256_cmpgt_epi32(mine, _mm256_set1_epi32(keys[j])));
+  for (int j = 0; j < 8; ++j) {
+    // For lane i > j an equal key counts: key > mine - 1.
+    const __m256i least = _mm256_add_epi32(
+        mine, _mm256_cmpgt_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(j)));
+    later = _mm256_sub_epi32(later, _mm256_cmpgt_epi32(_mm256_set1_epi32(keys[first + j]), least));
+  }
+  for (long long j = first + 8; j < n; ++j)
+    later = _mm256_sub_epi32(later, _mm256_cmpgt_epi32(_mm256_set1_epi32(keys[j]), mine));
+  return _mm256_add_epi32(earlier, later);
+}
+
+struct Out {
+  float* values;
+  int* indices;
+  long long k;
+};
+
+void emit_by_rank(const Scratch& s, long long n, const Out& out) {
+  alignas(32) int32_t rank[8];
+  for (long long i = 0; i < n; i += 8) {
+    store(rank, ranks(s.keys, n, i));
+    for (long long j = i; j < std::min(i + 8, n); ++j) {
+      if (rank[j - i] >= out.k) continue;
+      out.values[rank[j - i]] = value_of(s.keys[j]);
+      out.indices[rank[j - i]] = s.indices[j];
+    }
+  }
+}
+
+void emit_by_radix(const Scratch& s, long long n, const Out& out) {
+  for (long long i = 0; i < n; ++i) s.from[i] = {s.keys[i], s.indices[i]};
+  const Candidate* sorted = radix_sort(s.from, s.to, n);
+  for (long long j = 0; j < out.k; ++j) {
+    out.values[j] = value_of(sorted[j].key);
+    out.indices[j] = sorted[j].index;
+  }
+}
+
+long long survivors_of(const float* x, const Args& a, const Scratch& s) {
+  const long long n_vectors = n_group_vectors(a), depth = a.n / (8 * n_vectors);
+  if (depth < 2) return collect_all(x, a.n, s);
+  group_maxima(x, n_vectors, depth, s.maxima);
+  const int32_t least = threshold(s.maxima, 8 * n_vectors, a.k, a.k / 16);
+  // At -Inf the bound says nothing: a group of NaN alone gives the same.
+  if (least <= key_of(-std::numeric_limits<float>::infinity())) return collect_all(x, a.n, s);
+  return collect(x, a.n, value_of(least), s);
+}
+
+void select_row(const float* x, const Args& a, const Scratch& s, const Out& out) {
+  long long n = survivors_of(x, a, s);
+  make_keys(s.keys, n);
+  if (n > most_sorted(a)) n = keep_exactly(s, n, a.k);
+  if (n <= kRankMost)
+    emit_by_rank(s, n, out);
+  else
+    emit_by_radix(s, n, out);
+  // A key does not tell NaNs apart; x does.
+  for (long long j = a.k - 1; j >= 0 && out.values[j] != out.values[j]; --j)
+    out.values[j] = x[out.indices[j]];
+}
+
+}  // namespace
+
+size_t workspace_bytes(const Args& a, int n_lanes) {
+  return static_cast<size_t>(Scratch::words(a) * n_lanes) * sizeof(int32_t);
+}
+
+Status run(const Args& a, Exec& exec) {
+  const Scratch scratch = Scratch::at(a, exec);
+  const Share rows = exec.share(a.n_rows);
+  for (long long r = rows.begin; r < rows.end; ++r)
+    select_row(a.x + r * a.n, a, scratch, {a.values + r * a.k, a.indices + r * a.k, a.k});
+  return {};
+}
+
+}  // namespace millrace::topk::avx2
+MILLRACE_TARGET_END
