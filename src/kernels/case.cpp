@@ -3,28 +3,11 @@
 #include <cstring>
 #include <limits>
 
-#include "base/check.h"
-#include "base/small_float.h"
+#include "tensor/element.h"
 #include "tensor/format.h"
 
 namespace millrace {
 namespace {
-
-void store(DType type, void* dst, int64_t i, float value) {
-  switch (type) {
-    case DType::f32:
-      static_cast<float*>(dst)[i] = value;
-      return;
-    case DType::f16:
-      static_cast<uint16_t*>(dst)[i] = f32_to_f16(value);
-      return;
-    case DType::bf16:
-      static_cast<uint16_t*>(dst)[i] = f32_to_bf16(value);
-      return;
-    default:
-      MILLRACE_CHECK(false, "no plain fill for {}", name_of(type));
-  }
-}
 
 float hostile_value(Rng& rng) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -58,19 +41,19 @@ size_t bytes_of(const Port& port) {
 
 Fill fill_normal(DType type, int64_t elems, float stddev) {
   return [=](Rng& rng, void* dst) {
-    for (int64_t i = 0; i < elems; ++i) store(type, dst, i, stddev * rng.normal());
+    for (int64_t i = 0; i < elems; ++i) store_element(type, dst, i, stddev * rng.normal());
   };
 }
 
 Fill fill_uniform(DType type, int64_t elems, float lo, float hi) {
   return [=](Rng& rng, void* dst) {
-    for (int64_t i = 0; i < elems; ++i) store(type, dst, i, rng.uniform(lo, hi));
+    for (int64_t i = 0; i < elems; ++i) store_element(type, dst, i, rng.uniform(lo, hi));
   };
 }
 
 Fill fill_hostile(DType type, int64_t elems) {
   return [=](Rng& rng, void* dst) {
-    for (int64_t i = 0; i < elems; ++i) store(type, dst, i, hostile_value(rng));
+    for (int64_t i = 0; i < elems; ++i) store_element(type, dst, i, hostile_value(rng));
   };
 }
 

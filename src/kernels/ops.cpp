@@ -1,16 +1,22 @@
 #include <array>
 
+#include "kernels/attention/op.h"
 #include "kernels/kernel.h"
+#include "kernels/kv_store/op.h"
 #include "kernels/matmul/op.h"
 #include "kernels/rmsnorm/op.h"
+#include "kernels/rope/op.h"
 #include "kernels/topk/op.h"
 
 namespace millrace {
 
 std::span<const Op* const> ops() {
   static constexpr std::array kOps = {
-      &matmul::kOp,
-      &rmsnorm::kOp,
+      &attention::kOp,  // one a line, so that two changes that each add one merge
+      &kv_store::kOp,   //
+      &matmul::kOp,     //
+      &rmsnorm::kOp,    //
+      &rope::kOp,       //
       &topk::kOp,
   };
   return kOps;

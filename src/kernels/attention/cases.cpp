@@ -1,0 +1,293 @@
+#include "kernels/attention/cases.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "kernels/attention/op.h"
+#include "tensor/element.h"
+
+namespace millrace::attention {
+namespace {
+
+constexpr std::array kBatchNames = {"decode", "prefill", "mixed"};
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+// One page more than a sequence needs, whose table entry is never read.
+long long max_pages(const Problem& p) {
+  return (p.ctx + p.page_tokens - 1) / p.page_tokens + 1;
+}
+
+// One page more than all sequences own: page 0 belongs to nobody.
+long long n_pages(const Problem& p) {
+  return p.n_seqs * (max_pages(p) - 1) + 1;
+}
+
+// The pages of the sequences lie interleaved and backwards.
+long long page_of(const Problem& p, long long seq, long long index) {
+  return n_pages(p) - 1 - (index * p.n_seqs + seq);
+}
+
+long long q_stride(const Problem& p) {
+  return p.n_heads * p.head_dim + p.gap;
+}
+
+long long position_of(const Problem& p, long long r, Rng& rng) {
+  if (p.batch == Batch::decode) return p.ctx - 1;
+  if (p.batch == Batch::prefill) return p.first + r;
+  const auto any = static_cast<long long>(rng.below(static_cast<uint64_t>(p.ctx)));
+  return r % 7 == 5 ? -1 : r % 7 == 1 ? p.ctx - 1 : any;
+}
+
+Fill fill_positions(const Problem& p) {
+  return [p](Rng& rng, void* dst) {
+    for (long long r = 0; r < p.n_rows; ++r)
+      static_cast<int*>(dst)[r] = static_cast<int>(position_of(p, r, rng));
+  };
+}
+
+Fill fill_sequences(const Problem& p) {
+  return [p](Rng& rng, void* dst) {
+    const auto n_seqs = static_cast<uint64_t>(p.n_seqs);
+    for (long long r = 0; r < p.n_rows; ++r)
+      static_cast<int*>(dst)[r] = p.batch == Batch::mixed ? static_cast<int>(rng.below(n_seqs))
+                                                          : static_cast<int>(r % p.n_seqs);
+  };
+}
+
+Fill fill_tables(const Problem& p) {
+  return [p](Rng&, void* dst) {
+    for (long long s = 0; s < p.n_seqs; ++s)
+      for (long long i = 0; i < max_pages(p); ++i)
+        static_cast<int*>(dst)[s * max_pages(p) + i] =
+            i + 1 < max_pages(p) ? static_cast<int>(page_of(p, s, i)) : 0x7fffffff;
+  };
+}
+
+enum class Part { k, v };
+
+// Writes `value` as dimension d of token t of a sequence, for one KV head.
+void put(const Problem& p, Part part, void* pages, long long seq, long long head, long long t,
+         long long d, float value) {
+  const long long page = page_of(p, seq, t / p.page_tokens), place = t % p.page_tokens;
+  const long long block = (page * p.n_kv_heads + head) * p.head_dim * p.page_tokens;
+  const long long at = part == Part::k ? d * p.page_tokens + place : place * p.head_dim + d;
+  store_element(p.kv_type, pages, block + at, value);
+}
+
+// NaN wherever no row may look: the spare page, and what follows a sequence in its last page.
+void spoil_unread(const Problem& p, Part part, void* pages) {
+  const long long page_elems = p.n_kv_heads * p.head_dim * p.page_tokens;
+  for (long long i = 0; i < page_elems; ++i) store_element(p.kv_type, pages, i, kNaN);
+  const long long end = (max_pages(p) - 1) * p.page_tokens;
+  for (long long s = 0; s < p.n_seqs; ++s)
+    for (long long h = 0; h < p.n_kv_heads; ++h)
+      for (long long t = p.ctx; t < end; ++t)
+        for (long long d = 0; d < p.head_dim; ++d) put(p, part, pages, s, h, t, d, kNaN);
+}
+
+// In sequence 0 single elements; in the second chunk of the last sequence scores that are all +Inf
+// or all -Inf, by the sign of the query.
+void make_hostile(const Problem& p, Part part, void* pages) {
+  if (part == Part::v) {
+    put(p, part, pages, 0, 0, 3, 0, kNaN);
+    put(p, part, pages, 0, 0, 5, 1, kInf);
+    put(p, part, pages, 0, 0, 6, 2, -kInf);
+    put(p, part, pages, 0, 0, 7, 3, 0x1p-14f);
+    return;
+  }
+  put(p, part, pages, 0, 0, 9, 2, kInf);
+  for (long long t = kChunkTokens; t < p.ctx && t < 2 * kChunkTokens; ++t)
+    put(p, part, pages, p.n_seqs - 1, 0, t, 1, kInf);
+}
+
+// Normal draws, repeated with a shift every 64 Ki elements: a cache of a gigabyte fills in a
+// second.
+Fill fill_pages(const Problem& p, Part part) {
+  return [p, part](Rng& rng, void* dst) {
+    const long long elems = n_pages(p) * p.n_kv_heads * p.head_dim * p.page_tokens;
+    std::vector<float> pool(static_cast<size_t>(std::min(elems, 1LL << 16)));
+    for (float& x : pool) x = rng.normal();
+    for (long long i = 0; i < elems; ++i) {
+      const auto at = static_cast<size_t>(i + (i >> 16) * 31337) % pool.size();
+      store_element(p.kv_type, dst, i, pool[at]);
+    }
+    spoil_unread(p, part, dst);
+    if (p.hostile) make_hostile(p, part, dst);
+  };
+}
+
+std::vector<Port> ports_of(const Problem& p) {
+  const long long rows = p.n_rows, width = p.n_heads * p.head_dim;
+  const long long cache = n_pages(p) * p.n_kv_heads * p.head_dim * p.page_tokens;
+  return {{.name = "q",
+           .type = p.q_type,
+           .elems = rows * q_stride(p),
+           .row_elems = q_stride(p),
+           .fill = fill_normal(p.q_type, rows * q_stride(p), 3.0f)},
+          {.name = "k_pages",
+           .type = p.kv_type,
+           .elems = cache,
+           .fill = fill_pages(p, Part::k),
+           .align = 64},
+          {.name = "v_pages",
+           .type = p.kv_type,
+           .elems = cache,
+           .fill = fill_pages(p, Part::v),
+           .align = 64},
+          {.name = "tables",
+           .type = DType::i32,
+           .elems = p.n_seqs * max_pages(p),
+           .fill = fill_tables(p)},
+          {.name = "sequences",
+           .type = DType::i32,
+           .elems = rows,
+           .row_elems = 1,
+           .fill = fill_sequences(p)},
+          {.name = "positions",
+           .type = DType::i32,
+           .elems = rows,
+           .row_elems = 1,
+           .fill = fill_positions(p)},
+          {.name = "out",
+           .type = p.q_type,
+           .elems = rows * width,
+           .role = Role::out,
+           .row_elems = width}};
+}
+
+Args args_of(const Problem& p, std::span<void* const> ptr) {
+  return {.q = ptr[0],
+          .k_pages = ptr[1],
+          .v_pages = ptr[2],
+          .tables = static_cast<const int*>(ptr[3]),
+          .sequences = static_cast<const int*>(ptr[4]),
+          .positions = static_cast<const int*>(ptr[5]),
+          .out = ptr[6],
+          .n_rows = p.n_rows,
+          .n_heads = p.n_heads,
+          .n_kv_heads = p.n_kv_heads,
+          .head_dim = p.head_dim,
+          .q_stride = q_stride(p),
+          .n_pages = n_pages(p),
+          .page_tokens = p.page_tokens,
+          .n_seqs = p.n_seqs,
+          .max_pages = max_pages(p),
+          .scale = 1.0f / std::sqrt(static_cast<float>(p.head_dim)),
+          .q_type = p.q_type,
+          .kv_type = p.kv_type};
+}
+
+// Mixed batches are never timed; for them every token counts as seen.
+Seen seen_of(const Problem& p) {
+  const auto rows = static_cast<double>(p.n_rows), ctx = static_cast<double>(p.ctx);
+  const double tokens = ctx * static_cast<double>(std::min(p.n_seqs, p.n_rows));
+  if (p.batch != Batch::prefill) return {.tokens = tokens, .pairs = rows * ctx};
+  const auto first = static_cast<double>(p.first);
+  return {.tokens = first + rows, .pairs = rows * first + rows * (rows + 1) / 2};
+}
+
+// A score is a chain of head_dim roundings relative to scale * sum |q k|, below 4 * sqrt(head_dim)
+// here, and acts on numerator and denominator; then up to 256 roundings in a chunk and three a
+// fold. On tensor cores the weights are rounded to bf16 (a relative 2^-9, twice), and so is the
+// output.
+Tolerance tolerance_of(const Problem& p) {
+  const auto dim = static_cast<double>(p.head_dim);
+  const double folds = 3.0 * static_cast<double>(p.ctx / kChunkTokens);
+  double eps = (8 * dim * std::sqrt(dim) + 320 + folds) * 0x1p-24;
+  if (p.q_type == DType::bf16) eps += 0x1p-7;
+  return {.eps = eps, .abs = 1e-12};
+}
+
+// SmolLM2-135M and Qwen3-0.6B on a CPU; Qwen3-0.6B on a GPU, where 33 and 34 sequences stand on
+// either side of a wave of 132 multiprocessors at four blocks a sequence.
+void add_timed(std::vector<Case>& out) {
+  const auto add = [&](Problem p) {
+    p.timed = true;
+    out.push_back(make_case(p));
+  };
+  const Batch decode = Batch::decode, prefill = Batch::prefill;
+  for (long long ctx : {2048, 8192}) {
+    add({1, 9, 3, 64, ctx, 64, 1, decode});
+    add({1, 16, 8, 128, ctx, 64, 1, decode});
+  }
+  add({512, 9, 3, 64, 512, 64, 1, prefill, 0});
+  add({512, 9, 3, 64, 2048, 64, 1, prefill, 1536});
+  add({512, 16, 8, 128, 512, 64, 1, prefill, 0});
+  const DType bf16 = DType::bf16;
+  add({1, 16, 8, 128, 65536, 64, 1, decode, 0, bf16, bf16});
+  add({33, 16, 8, 128, 8192, 64, 33, decode, 0, bf16, bf16});
+  add({34, 16, 8, 128, 8192, 64, 34, decode, 0, bf16, bf16});
+  add({512, 16, 8, 128, 512, 64, 1, prefill, 0, bf16, bf16});
+}
+
+}  // namespace
+
+Case make_case(const Problem& p) {
+  Case c;
+  c.name =
+      fmt::format("{}_{}x{}x{}x{}_ctx{}_page{}_seqs{}_{}_{}{}{}",
+                  kBatchNames[static_cast<size_t>(p.batch)], p.n_rows, p.n_heads, p.n_kv_heads,
+                  p.head_dim, p.ctx, p.page_tokens, p.n_seqs, name_of(p.q_type), name_of(p.kv_type),
+                  p.gap != 0 ? "_strided" : "", p.hostile ? "_hostile" : "");
+  c.timed = p.timed;
+  c.ports = ports_of(p);
+  c.bind = [p](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(p, ptr)); };
+  void* const none[7] = {};
+  c.floor = floor_of(args_of(p, none), seen_of(p));
+  c.tolerance = tolerance_of(p);
+  c.magnitude = [](const ArgsBox& box, size_t, std::span<double> out) {
+    reference::magnitudes(*reinterpret_cast<const Args*>(box.bytes), out);
+  };
+  c.n_rows = p.n_rows;
+  c.with_rows = [p](int64_t rows) {
+    Problem q = p;
+    q.n_rows = rows;
+    return make_case(q);
+  };
+  return c;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  const auto add = [&](Problem p) { out.push_back(make_case(p)); };
+  for (DType type : {DType::f32, DType::bf16}) {
+    const DType kv = type == DType::f32 ? DType::f16 : DType::bf16;
+    const auto add_typed = [&](Problem p) {
+      p.q_type = type;
+      p.kv_type = kv;
+      add(p);
+    };
+    const Batch decode = Batch::decode, prefill = Batch::prefill;
+    add_typed({1, 1, 1, 8, 1, 16});
+    add_typed({6, 3, 1, 64, 40, 16, 2});
+    add_typed({9, 9, 3, 64, 300, 64, 2});
+    add_typed({6, 4, 2, 80, 290, 32, 2});
+    add_typed({6, 4, 4, 96, 257, 16, 1});
+    add_typed({8, 16, 8, 128, 530, 128, 3});
+    add_typed({3, 2, 1, 256, 256, 256, 1});
+    add_typed({5, 14, 2, 72, 33, 64, 1});  // 7 query heads to a KV head, a tail of 8 dimensions
+    add_typed({5, 2, 1, 20, 70, 16, 2});   // not a multiple of 8
+    add_typed({3, 9, 3, 64, 600, 64, 3, decode});
+    add_typed({40, 3, 1, 64, 40, 16, 1, prefill});
+    add_typed({37, 4, 2, 64, 540, 64, 1, prefill, 503});
+    add_typed({.n_rows = 4, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64, .gap = 5});
+    add_typed({.n_rows = 0, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64});
+    add_typed({.n_rows = 12,
+               .n_heads = 4,
+               .n_kv_heads = 2,
+               .head_dim = 64,
+               .ctx = 520,
+               .n_seqs = 2,
+               .hostile = true});
+  }
+  add({.n_rows = 3, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64, .kv_type = DType::f32});
+  add({.n_rows = 3, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64, .kv_type = DType::bf16});
+  add_timed(out);
+  return out;
+}
+
+}  // namespace millrace::attention

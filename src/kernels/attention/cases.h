@@ -1,0 +1,35 @@
+// The named problems of attention: decode, prefill and mixed batches, every page size, chunk edges,
+// padding rows, unread garbage in pages and tables, hostile values, and the shapes of real models.
+#pragma once
+
+#include <vector>
+
+#include "kernels/attention/floor.h"
+#include "kernels/case.h"
+
+namespace millrace::attention {
+
+enum class Batch {
+  decode,   // row r is the last token of sequence r % n_seqs
+  prefill,  // the rows are neighbours of sequence 0, from position `first` on
+  mixed,    // any sequence, any position, some padding
+};
+
+struct Problem {
+  long long n_rows, n_heads, n_kv_heads, head_dim;
+  long long ctx = 64;  // tokens of each sequence
+  long long page_tokens = 64;
+  long long n_seqs = 1;
+  Batch batch = Batch::mixed;
+  long long first = 0;
+  DType q_type = DType::f32;
+  DType kv_type = DType::f16;
+  long long gap = 0;  // elements between rows of q that belong to nobody
+  bool hostile = false;
+  bool timed = false;
+};
+
+Case make_case(const Problem& problem);
+std::vector<Case> cases();
+
+}  // namespace millrace::attention

@@ -1,0 +1,31 @@
+// Least work of attention: the K and V that some row of the batch sees are read once per KV head,
+// whatever the number of query heads and rows that share them; q read and out written once. Two
+// multiply-adds per query head, seen token and dimension. How much is seen is in the positions, so
+// the caller counts it.
+#pragma once
+
+#include "kernels/attention/args.h"
+#include "kernels/kernel.h"
+#include "tensor/format.h"
+
+namespace millrace::attention {
+
+struct Seen {
+  double tokens = 0;  // distinct tokens of all sequences that some row attends to
+  double pairs = 0;   // sum over rows of the tokens it attends to
+};
+
+inline Floor floor_of(const Args& a, const Seen& seen) {
+  const auto dim = static_cast<double>(a.head_dim);
+  const double rows = static_cast<double>(a.n_rows * a.n_heads) * dim;
+  const double q_bytes = rows * format_of(a.q_type).block_bytes;
+  const double kv = 2 * seen.tokens * static_cast<double>(a.n_kv_heads) * dim;
+  const double macs = 2 * seen.pairs * static_cast<double>(a.n_heads) * dim;
+  const bool tensor_cores = a.q_type == DType::bf16;
+  return {.read_bytes = q_bytes + kv * format_of(a.kv_type).block_bytes,
+          .write_bytes = q_bytes,
+          .f32_macs = tensor_cores ? 0 : macs,
+          .bf16_macs = tensor_cores ? macs : 0};
+}
+
+}  // namespace millrace::attention

@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/attention/op.h"
+#include "tensor/element.h"
+
+namespace millrace::attention::reference {
+namespace {
+
+// Where token t of row r's sequence lies for KV head g: the page's block of that head, and the
+// place.
+struct Where {
+  long long block, place;
+};
+
+Where where(const Args& a, long long r, long long g, long long t) {
+  const long long page = a.tables[a.sequences[r] * a.max_pages + t / a.page_tokens];
+  return {(page * a.n_kv_heads + g) * a.head_dim * a.page_tokens, t % a.page_tokens};
+}
+
+double score(const Args& a, long long r, long long h, long long g, long long t) {
+  const Where at = where(a, r, g, t);
+  double sum = 0;
+  for (long long d = 0; d < a.head_dim; ++d)
+    sum += static_cast<double>(load_element(a.q_type, a.q, r * a.q_stride + h * a.head_dim + d)) *
+           load_element(a.kv_type, a.k_pages, at.block + d * a.page_tokens + at.place);
+  return sum * a.scale;
+}
+
+std::vector<double> softmax(const Args& a, long long r, long long h, long long g) {
+  std::vector<double> p(static_cast<size_t>(a.positions[r]) + 1);
+  double max = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (size_t t = 0; t < p.size(); ++t) {
+    p[t] = score(a, r, h, g, static_cast<long long>(t));
+    max = std::max(max, p[t]);
+  }
+  for (double& x : p) sum += x = std::exp(x - max);
+  for (double& x : p) x /= sum;
+  return p;
+}
+
+// One head of one row, into out[head_dim]; `absolute` takes |v| for v.
+void head(const Args& a, long long r, long long h, bool absolute, std::span<double> out) {
+  std::fill(out.begin(), out.end(), 0.0);
+  if (a.positions[r] < 0) return;
+  const long long g = h / (a.n_heads / a.n_kv_heads);
+  const std::vector<double> p = softmax(a, r, h, g);
+  for (size_t t = 0; t < p.size(); ++t) {
+    const Where at = where(a, r, g, static_cast<long long>(t));
+    const long long row = at.block + at.place * a.head_dim;
+    for (size_t d = 0; d < out.size(); ++d) {
+      const double v = load_element(a.kv_type, a.v_pages, row + static_cast<long long>(d));
+      out[d] += p[t] * (absolute ? std::fabs(v) : v);
+    }
+  }
+}
+
+}  // namespace
+
+Status run(const Args& a, Exec& exec) {
+  std::vector<double> out(static_cast<size_t>(a.head_dim));
+  const Share items = exec.share(a.n_rows * a.n_heads);
+  for (long long i = items.begin; i < items.end; ++i) {
+    head(a, i / a.n_heads, i % a.n_heads, false, out);
+    for (size_t d = 0; d < out.size(); ++d)
+      store_element(a.q_type, a.out, i * a.head_dim + static_cast<long long>(d),
+                    static_cast<float>(out[d]));
+  }
+  return {};
+}
+
+void magnitudes(const Args& a, std::span<double> out) {
+  const auto dim = static_cast<size_t>(a.head_dim);
+  for (long long i = 0; i < a.n_rows * a.n_heads; ++i)
+    head(a, i / a.n_heads, i % a.n_heads, true, out.subspan(static_cast<size_t>(i) * dim, dim));
+}
+
+}  // namespace millrace::attention::reference

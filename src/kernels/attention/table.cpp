@@ -1,0 +1,70 @@
+#include <array>
+#include <bit>
+
+#include "kernels/attention/cases.h"
+#include "kernels/attention/op.h"
+#include "tensor/format.h"
+
+namespace millrace::attention {
+namespace {
+
+// The greatest context stands for the contexts, which are data.
+std::string key(const Args& a) {
+  return fmt::format("rows={} heads={} kv_heads={} dim={} ctx={} page={} q={} kv={}", a.n_rows,
+                     a.n_heads, a.n_kv_heads, a.head_dim, a.max_pages * a.page_tokens,
+                     a.page_tokens, name_of(a.q_type), name_of(a.kv_type));
+}
+
+constexpr std::array kVariants = {
+    Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
+};
+
+Status validate_shape(const Args& a) {
+  if (a.n_rows < 0 || a.n_heads < 1 || a.n_kv_heads < 1 || a.n_heads % a.n_kv_heads != 0)
+    return error(Code::invalid_argument,
+                 "attention: {} rows of {} heads over {} KV heads (the heads a multiple)", a.n_rows,
+                 a.n_heads, a.n_kv_heads);
+  if (a.head_dim < 1 || a.head_dim > kMaxHeadDim)
+    return error(Code::invalid_argument, "attention: head_dim {} (1 to {})", a.head_dim,
+                 kMaxHeadDim);
+  if (a.q_stride < a.n_heads * a.head_dim)
+    return error(Code::invalid_argument, "attention: stride {} is below a row of {}", a.q_stride,
+                 a.n_heads * a.head_dim);
+  return {};
+}
+
+Status validate_cache(const Args& a) {
+  const auto tokens = static_cast<unsigned long long>(a.page_tokens);
+  if (a.page_tokens < 16 || a.page_tokens > kChunkTokens || !std::has_single_bit(tokens))
+    return error(Code::invalid_argument, "attention: pages of {} tokens (a power of two, 16 to {})",
+                 a.page_tokens, kChunkTokens);
+  if (a.n_pages < 1 || a.n_seqs < 1 || a.max_pages < 1 || a.max_pages > 0x7fffffff / a.page_tokens)
+    return error(Code::invalid_argument, "attention: {} pages, {} sequences of up to {} pages",
+                 a.n_pages, a.n_seqs, a.max_pages);
+  return {};
+}
+
+}  // namespace
+
+Status validate(const Args& a) {
+  MILLRACE_TRY(validate_shape(a));
+  MILLRACE_TRY(validate_cache(a));
+  const bool q_ok = a.q_type == DType::f32 || a.q_type == DType::bf16;
+  const bool kv_ok = a.kv_type == DType::f16 || a.kv_type == DType::bf16 || a.kv_type == DType::f32;
+  if (!q_ok || !kv_ok)
+    return error(Code::unsupported, "attention: q in {}, KV in {} (f32 or bf16; f16, bf16 or f32)",
+                 name_of(a.q_type), name_of(a.kv_type));
+  return {};
+}
+
+std::span<const Variant> variants() {
+  return kVariants;
+}
+
+const Op kOp = {.name = "attention",
+                .variants = variants,
+                .cases = cases,
+                .validate = erase_validate<Args, validate>,
+                .key = erase_key<Args, key>};
+
+}  // namespace millrace::attention

@@ -1,0 +1,52 @@
+#include <array>
+
+#include "kernels/kv_store/cases.h"
+#include "kernels/kv_store/op.h"
+#include "tensor/format.h"
+
+namespace millrace::kv_store {
+namespace {
+
+bool is_float(DType type) {
+  return type == DType::f32 || type == DType::bf16;
+}
+
+std::string key(const Args& a) {
+  return fmt::format("rows={} kv_heads={} dim={} page={} x={} kv={}", a.n_rows, a.n_kv_heads,
+                     a.head_dim, a.page_tokens, name_of(a.x_type), name_of(a.kv_type));
+}
+
+constexpr std::array kVariants = {
+    Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
+};
+
+}  // namespace
+
+Status validate(const Args& a) {
+  if (a.n_rows < 0 || a.n_kv_heads < 1 || a.head_dim < 1)
+    return error(Code::invalid_argument,
+                 "kv_store: shape {} x {} x {} (rows >= 0, heads >= 1, dim >= 1)", a.n_rows,
+                 a.n_kv_heads, a.head_dim);
+  if (a.n_pages < 1 || a.page_tokens < 1 || a.n_pages > 0x7fffffff / a.page_tokens)
+    return error(Code::invalid_argument, "kv_store: {} pages of {} tokens (at most 2^31 in all)",
+                 a.n_pages, a.page_tokens);
+  if (a.x_stride < a.n_kv_heads * a.head_dim)
+    return error(Code::invalid_argument, "kv_store: stride {} is below a row of {}", a.x_stride,
+                 a.n_kv_heads * a.head_dim);
+  if (!is_float(a.x_type) || !(is_float(a.kv_type) || a.kv_type == DType::f16))
+    return error(Code::unsupported, "kv_store: {} into {} (f32, bf16 into f32, f16, bf16)",
+                 name_of(a.x_type), name_of(a.kv_type));
+  return {};
+}
+
+std::span<const Variant> variants() {
+  return kVariants;
+}
+
+const Op kOp = {.name = "kv_store",
+                .variants = variants,
+                .cases = cases,
+                .validate = erase_validate<Args, validate>,
+                .key = erase_key<Args, key>};
+
+}  // namespace millrace::kv_store

@@ -1,0 +1,49 @@
+#include <cmath>
+#include <numbers>
+
+#include "kernels/rope/op.h"
+#include "tensor/element.h"
+
+namespace millrace::rope::reference {
+namespace {
+
+struct Pair {
+  long long first, second;
+};
+
+Pair pair_at(const Args& a, long long i) {
+  if (a.order == PairOrder::normal) return {2 * i, 2 * i + 1};
+  return {i, i + a.rot_dim / 2};
+}
+
+double angle_of(const Args& a, long long r, long long i) {
+  const auto position = static_cast<unsigned long long>(static_cast<long long>(a.positions[r]));
+  const auto phase = static_cast<long long>(position * a.turns[i]);
+  return static_cast<double>(phase) * (std::numbers::pi * 0x1p-63);
+}
+
+void turn_head(const Args& a, long long r, long long from, long long to) {
+  for (long long i = 0; i < a.rot_dim / 2; ++i) {
+    const double angle = angle_of(a, r, i);
+    const double c = std::cos(angle) * a.magnitude, s = std::sin(angle) * a.magnitude;
+    const Pair p = pair_at(a, i);
+    const double x0 = load_element(a.type, a.x, from + p.first);
+    const double x1 = load_element(a.type, a.x, from + p.second);
+    store_element(a.type, a.y, to + p.first, static_cast<float>(x0 * c - x1 * s));
+    store_element(a.type, a.y, to + p.second, static_cast<float>(x1 * c + x0 * s));
+  }
+  for (long long d = a.rot_dim; d < a.head_dim; ++d)
+    store_element(a.type, a.y, to + d, load_element(a.type, a.x, from + d));
+}
+
+}  // namespace
+
+Status run(const Args& a, Exec& exec) {
+  const Share rows = exec.share(a.n_rows);
+  for (long long r = rows.begin; r < rows.end; ++r)
+    for (long long h = 0; h < a.n_heads; ++h)
+      turn_head(a, r, r * a.x_stride + h * a.head_dim, r * a.y_stride + h * a.head_dim);
+  return {};
+}
+
+}  // namespace millrace::rope::reference

@@ -1,0 +1,48 @@
+#include <array>
+
+#include "kernels/rope/cases.h"
+#include "kernels/rope/op.h"
+#include "tensor/format.h"
+
+namespace millrace::rope {
+namespace {
+
+std::string key(const Args& a) {
+  return fmt::format("rows={} heads={} dim={} rot={} order={} x={}", a.n_rows, a.n_heads,
+                     a.head_dim, a.rot_dim, a.order == PairOrder::neox ? "neox" : "normal",
+                     name_of(a.type));
+}
+
+constexpr std::array kVariants = {
+    Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
+};
+
+}  // namespace
+
+Status validate(const Args& a) {
+  if (a.n_rows < 0 || a.n_heads < 1 || a.head_dim < 2)
+    return error(Code::invalid_argument,
+                 "rope: shape {} x {} x {} (rows >= 0, heads >= 1, dim >= 2)", a.n_rows, a.n_heads,
+                 a.head_dim);
+  if (a.rot_dim < 2 || a.rot_dim % 2 != 0 || a.rot_dim > a.head_dim || a.rot_dim > kMaxRotDim)
+    return error(Code::invalid_argument, "rope: rot_dim {} of head_dim {} (even, 2 to {})",
+                 a.rot_dim, a.head_dim, kMaxRotDim);
+  if (a.x_stride < a.n_heads * a.head_dim || a.y_stride < a.n_heads * a.head_dim)
+    return error(Code::invalid_argument, "rope: strides {} and {} are below a row of {}",
+                 a.x_stride, a.y_stride, a.n_heads * a.head_dim);
+  if (a.type != DType::f32 && a.type != DType::bf16)
+    return error(Code::unsupported, "rope: {} (f32 and bf16 only)", name_of(a.type));
+  return {};
+}
+
+std::span<const Variant> variants() {
+  return kVariants;
+}
+
+const Op kOp = {.name = "rope",
+                .variants = variants,
+                .cases = cases,
+                .validate = erase_validate<Args, validate>,
+                .key = erase_key<Args, key>};
+
+}  // namespace millrace::rope
