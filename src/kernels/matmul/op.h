@@ -32,6 +32,13 @@ extern const Op kOp;
 Status validate(const Args& args);
 std::span<const Variant> variants();
 
+// Q4_K, Q5_K, Q6_K in layout tiles16_k.
+namespace avx512_vnni {
+Status run_kquants(const Args& args, Exec& exec);
+}
+namespace avx2 {
+Status run_kquants(const Args& args, Exec& exec);
+}
 // The class i8b32 as plain loops over the file's blocks: every block format, bit for bit.
 namespace scalar {
 bool takes(const Args& args);

@@ -3,7 +3,9 @@
 #include <array>
 
 #include "kernels/matmul/cases.h"
+#include "kernels/matmul/kquants.h"
 #include "kernels/matmul/op.h"
+#include "kernels/matmul/pack_kquants.h"
 #include "tensor/format.h"
 
 namespace millrace::matmul {
@@ -24,8 +26,46 @@ bool types_fit(const Args& a) {
   return a.w_type >= DType::q8_0 && a.w_type <= DType::iq4_xs && a.x_type == DType::q8_row;
 }
 
+bool takes_kquants(const Args& a) {
+  return is_kquant(a.w_type) && a.x_type == DType::q8_row && a.y_type == DType::f32;
+}
+
+template <size_t (*Bytes)(const Args&), void (*Pack)(const Args&, const void*, void*),
+          void (*Unpack)(const Args&, const void*, void*)>
+constexpr Layout make_layout(std::string_view name) {
+  return {name, [](const void* args) { return Bytes(*static_cast<const Args*>(args)); },
+          [](const void* args, const void* plain, void* packed) {
+            Pack(*static_cast<const Args*>(args), plain, packed);
+          },
+          [](const void* args, const void* packed, void* plain) {
+            Unpack(*static_cast<const Args*>(args), packed, plain);
+          }};
+}
+
+constexpr std::array kLayouts = {
+    make_layout<kquant_bytes, pack_kquant, unpack_kquant>("tiles16_k"),
+};
+
+std::span<const Layout> layouts() {
+  return kLayouts;
+}
+
 // Fastest first; the first that takes a problem is the default choice.
 constexpr std::array kVariants = {
+    Variant{.name = "avx512_vnni_kquants",
+            .isa = Isa::avx512_vnni,
+            .numerics = kI8B32,
+            .layout = "tiles16_k",
+            .takes = erase_takes<Args, takes_kquants>,
+            .workspace_bytes = erase_workspace<Args, kquant_workspace_bytes>,
+            .run = erase_run<Args, avx512_vnni::run_kquants>},
+    Variant{.name = "avx2_kquants",
+            .isa = Isa::avx2,
+            .numerics = kI8B32,
+            .layout = "tiles16_k",
+            .takes = erase_takes<Args, takes_kquants>,
+            .workspace_bytes = erase_workspace<Args, kquant_workspace_bytes>,
+            .run = erase_run<Args, avx2::run_kquants>},
     Variant{.name = "scalar",
             .numerics = kI8B32,
             .takes = erase_takes<Args, scalar::takes>,
@@ -57,6 +97,7 @@ const Op kOp = {.name = "matmul",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .layouts = layouts};
 
 }  // namespace millrace::matmul

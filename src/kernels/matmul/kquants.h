@@ -1,0 +1,97 @@
+// How the K-quant products walk a matrix, the same for every ISA: a lane owns whole tiles of 16
+// outputs; rows go in chunks whose activations stay in L2, so a tile is streamed once per chunk and
+// its bits are taken apart once per few rows. What the walk needs of an ISA is a Kernel:
+//   static void prepare(const quantize::Row&, long long k, char* side)
+//   template <int kRows> static void rows(const KquantTile&), for kRows a power of 2 <= kMaxRows
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/kernel.h"
+#include "kernels/matmul/args.h"
+#include "kernels/matmul/pack_kquants.h"
+#include "kernels/quantize/row.h"
+
+namespace millrace::matmul {
+
+// 64 rows of 3072 int8 are 200 KB: a share of L2 that leaves room for the tile.
+inline constexpr long long kChunkRows = 64;
+
+// Rows x one tile. Row r's q8_row starts at x + r * x_stride, its side words at side + r *
+// side_stride, its outputs at y + r * y_stride.
+struct KquantTile {
+  const unsigned char* w;
+  const char* x;
+  const char* side;
+  float* y;
+  long long k;
+  long long x_stride;
+  long long side_stride;  // bytes
+  long long y_stride;     // elements
+  int live;               // outputs of the tile that exist, 1 to 16
+
+  KquantTile from_row(long long r) const {
+    KquantTile t = *this;
+    t.x += r * x_stride;
+    t.side += r * side_stride;
+    t.y += r * y_stride;
+    return t;
+  }
+};
+
+// What a kernel wants to know of a row beside its q8_row, 4 bytes per 16 or 32 k; each lane has its
+// own copy of a chunk's, which is cheaper than a barrier.
+constexpr long long kquant_side_bytes(long long k) {
+  return (k / 16 * 4 + 63) / 64 * 64;
+}
+inline size_t kquant_workspace_bytes(const Args& a, int n_lanes) {
+  return static_cast<size_t>(n_lanes * std::min(a.n_rows, kChunkRows) * kquant_side_bytes(a.k));
+}
+
+// Rows of one tile, in groups of kRows and what remains in smaller ones.
+template <class Kernel, int kRows = Kernel::kMaxRows>
+void walk_rows(const KquantTile& tile, long long first, long long n_rows) {
+  for (; n_rows - first >= kRows; first += kRows)
+    Kernel::template rows<kRows>(tile.from_row(first));
+  if constexpr (kRows > 1)
+    if (first < n_rows) walk_rows<Kernel, kRows / 2>(tile, first, n_rows);
+}
+
+template <class Kernel>
+void walk_tiles(const Args& a, Share tiles, KquantTile chunk, long long n_rows) {
+  const long long tile_bytes = kquant_tile_bytes(a.w_type, a.k);
+  for (long long t = tiles.begin; t < tiles.end; ++t) {
+    KquantTile call = chunk;
+    call.w = static_cast<const unsigned char*>(a.w) + t * tile_bytes;
+    call.y += t * kTile;
+    call.live = static_cast<int>(std::min(kTile, a.n - t * kTile));
+    walk_rows<Kernel>(call, 0, n_rows);
+  }
+}
+
+template <class Kernel>
+Status walk(const Args& a, Exec& exec) {
+  const Share tiles = exec.share((a.n + kTile - 1) / kTile);
+  const long long side_stride = kquant_side_bytes(a.k);
+  char* side = reinterpret_cast<char*>(exec.workspace) +
+               exec.lane * std::min(a.n_rows, kChunkRows) * side_stride;
+  for (long long r0 = 0; r0 < a.n_rows; r0 += kChunkRows) {
+    const long long n_rows = std::min(a.n_rows - r0, kChunkRows);
+    for (long long r = 0; r < n_rows; ++r)
+      Kernel::prepare(quantize::row_at(a.x, a.k, r0 + r), a.k, side + r * side_stride);
+    const KquantTile chunk = {.w = nullptr,
+                              .x = static_cast<const char*>(a.x) + r0 * quantize::row_bytes(a.k),
+                              .side = side,
+                              .y = static_cast<float*>(a.y) + r0 * a.n,
+                              .k = a.k,
+                              .x_stride = quantize::row_bytes(a.k),
+                              .side_stride = side_stride,
+                              .y_stride = a.n,
+                              .live = 0};
+    walk_tiles<Kernel>(a, tiles, chunk, n_rows);
+  }
+  return {};
+}
+
+}  // namespace millrace::matmul
