@@ -29,7 +29,7 @@ struct Exec {
   size_t workspace_bytes = 0;
 
   void sync() const {
-    if (barrier != nullptr) barrier->wait();
+    if (barrier != nullptr) barrier->wait(lane);
   }
   Share share(int64_t n, int64_t grain = 1) const { return share_of(n, lane, n_lanes, grain); }
 };
