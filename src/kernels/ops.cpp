@@ -1,23 +1,28 @@
 #include <array>
 
+#include "kernels/add/op.h"
 #include "kernels/attention/op.h"
 #include "kernels/kernel.h"
 #include "kernels/kv_store/op.h"
 #include "kernels/matmul/op.h"
 #include "kernels/rmsnorm/op.h"
 #include "kernels/rope/op.h"
+#include "kernels/silu_mul/op.h"
 #include "kernels/topk/op.h"
 
 namespace millrace {
 
 std::span<const Op* const> ops() {
   static constexpr std::array kOps = {
-      &attention::kOp,  // one a line, so that two changes that each add one merge
+      // One a line, so that two changes that each add one merge.
+      &add::kOp,        //
+      &attention::kOp,  //
       &kv_store::kOp,   //
       &matmul::kOp,     //
       &rmsnorm::kOp,    //
       &rope::kOp,       //
-      &topk::kOp,
+      &silu_mul::kOp,   //
+      &topk::kOp,       //
   };
   return kOps;
 }

@@ -3,24 +3,15 @@
 #include <cmath>
 
 #include "base/isa.h"
+#include "kernels/lanes_avx2.h"
 #include "kernels/rmsnorm/op.h"
 
 MILLRACE_TARGET_AVX2
 namespace millrace::rmsnorm::avx2 {
 namespace {
 
-// A mask of the first `live` (0 to 8) of eight lanes.
-__m256i mask_of(long long live) {
-  const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(live < 0 ? 0 : live)), index);
-}
-
-float fold(__m256 lo, __m256 hi) {
-  const __m256 v8 = _mm256_add_ps(lo, hi);
-  const __m128 v4 = _mm_add_ps(_mm256_castps256_ps128(v8), _mm256_extractf128_ps(v8, 1));
-  const __m128 v2 = _mm_add_ps(v4, _mm_movehl_ps(v4, v4));
-  return _mm_cvtss_f32(_mm_add_ss(v2, _mm_movehdup_ps(v2)));
-}
+using lanes::avx2::fold;
+using lanes::avx2::mask_of;
 
 float sum_of_squares(const float* x, long long n) {
   __m256 lo = _mm256_setzero_ps(), hi = _mm256_setzero_ps();

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/isa.h"
+#include "kernels/lanes_avx512.h"
 #include "kernels/rmsnorm/op.h"
 
 #pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12's AVX-512 headers trip it
@@ -12,16 +13,8 @@ MILLRACE_TARGET_AVX512
 namespace millrace::rmsnorm::avx512 {
 namespace {
 
-__mmask16 mask_of(long long live) {
-  return static_cast<__mmask16>(live >= 16 ? 0xffff : (1u << live) - 1);
-}
-
-float fold(__m512 v16) {
-  const __m256 v8 = _mm256_add_ps(_mm512_castps512_ps256(v16), _mm512_extractf32x8_ps(v16, 1));
-  const __m128 v4 = _mm_add_ps(_mm256_castps256_ps128(v8), _mm256_extractf128_ps(v8, 1));
-  const __m128 v2 = _mm_add_ps(v4, _mm_movehl_ps(v4, v4));
-  return _mm_cvtss_f32(_mm_add_ss(v2, _mm_movehdup_ps(v2)));
-}
+using lanes::avx512::fold;
+using lanes::avx512::mask_of;
 
 float sum_of_squares(const float* x, long long n) {
   __m512 sum = _mm512_setzero_ps();

@@ -9,6 +9,7 @@
 #include <array>
 
 #include "base/isa.h"
+#include "kernels/lanes_avx2.h"
 #include "kernels/topk/op.h"
 #include "kernels/topk/order.h"
 #include "kernels/topk/radix.h"
@@ -16,6 +17,8 @@
 MILLRACE_TARGET_AVX2
 namespace millrace::topk::avx2 {
 namespace {
+
+using lanes::avx2::mask_of;
 
 // Where counting ranks (m^2 / 8 compares) stops beating radix sort.
 constexpr long long kRankMost = 128;
@@ -69,11 +72,6 @@ __m256i load(const int32_t* p) {
 
 void store(int32_t* p, __m256i v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
-}
-
-__m256i mask_of(long long live) {
-  const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(live)), index);
 }
 
 __m256i keys_of(__m256 x) {
@@ -205,7 +203,7 @@ long long collect(const float* x, long long n, float least, const Scratch& s) {
 long long collect_all(const float* x, long long n, const Scratch& s) {
   Survivors kept(s);
   for (long long i = 0; i < n; i += 8) {
-    const __m256i live = mask_of(std::min(8ll, n - i));
+    const __m256i live = mask_of(n - i);
     const unsigned in = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(live)));
     kept.append(_mm256_castps_si256(_mm256_maskload_ps(x + i, live)), in, i);
   }

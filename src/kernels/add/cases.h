@@ -1,0 +1,66 @@
+// The named problems of add: tails, in place, hostile values, and the widths of real models.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "kernels/add/floor.h"
+#include "kernels/case.h"
+
+namespace millrace::add {
+
+struct Problem {
+  long long n_rows, n;
+  bool hostile = false;
+  bool in_place = false;  // y is a
+  bool timed = false;
+};
+
+inline Case make_case(const Problem& p) {
+  const long long elems = p.n_rows * p.n;
+  const auto fill = p.hostile ? fill_hostile(DType::f32, elems) : fill_normal(DType::f32, elems);
+  Case c;
+  c.name = fmt::format("{}x{}{}{}", p.n_rows, p.n, p.in_place ? "_in_place" : "",
+                       p.hostile ? "_hostile" : "");
+  c.timed = p.timed;
+  c.ports = {
+      {.name = "a",
+       .elems = elems,
+       .role = p.in_place ? Role::inout : Role::in,
+       .row_elems = p.n,
+       .fill = fill},
+      {.name = "b", .elems = elems, .row_elems = p.n, .fill = fill},
+  };
+  if (!p.in_place)
+    c.ports.push_back({.name = "y", .elems = elems, .role = Role::out, .row_elems = p.n});
+  const auto args_of = [p](std::span<void* const> ptr) {
+    return Args{static_cast<const float*>(ptr[0]), static_cast<const float*>(ptr[1]),
+                static_cast<float*>(ptr[p.in_place ? 0 : 2]), p.n_rows, p.n};
+  };
+  c.bind = [=](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(ptr)); };
+  void* const none[3] = {};
+  c.floor = floor_of(args_of(none));
+  c.tolerance = {.exact = true};
+  c.n_rows = p.n_rows;
+  c.with_rows = [p](int64_t rows) {
+    Problem q = p;
+    q.n_rows = rows;
+    return make_case(q);
+  };
+  return c;
+}
+
+inline std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (long long n : {1, 7, 8, 17, 100, 576})
+    out.push_back(make_case({.n_rows = 3, .n = n, .in_place = n == 100}));
+  out.push_back(make_case({.n_rows = 0, .n = 16}));
+  out.push_back(make_case({.n_rows = 5, .n = 77, .hostile = true}));
+  for (long long rows : {1, 512})
+    for (long long n : {576, 1024})
+      out.push_back(make_case({.n_rows = rows, .n = n, .timed = true}));
+  return out;
+}
+
+}  // namespace millrace::add

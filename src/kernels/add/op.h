@@ -1,0 +1,27 @@
+// Elementwise sum, the residual connection. Numerics: class cpu.add.f32, one correctly rounded f32
+// addition per element; no order to choose, so every variant gives the reference's bits.
+#pragma once
+
+#include <span>
+
+#include "kernels/add/args.h"
+#include "kernels/kernel.h"
+
+namespace millrace::add {
+
+extern const Op kOp;
+
+Status validate(const Args& args);
+std::span<const Variant> variants();
+
+namespace reference {
+Status run(const Args& args, Exec& exec);
+}
+namespace avx2 {
+Status run(const Args& args, Exec& exec);
+}
+namespace avx512 {
+Status run(const Args& args, Exec& exec);
+}
+
+}  // namespace millrace::add
