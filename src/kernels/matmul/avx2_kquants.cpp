@@ -135,7 +135,9 @@ void dot_block(const Byte* block, const char* x, long long x_stride,
   for (int first = 0; first < 8; first += Format::kRun) {
     __m256i sums[kRows][kHalves];
     pair_sums<Format>(block, first, x, x_stride, sums);
+#pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
       for (int h = 0; h < kHalves; ++h) {
         const __m256i four = _mm256_madd_epi16(sums[r][h], ones);
         dot[r][h] = first == 0 ? four : _mm256_add_epi32(dot[r][h], four);
@@ -152,13 +154,18 @@ void halves_with_min(const KquantTile& t, int half) {
   const char *x = t.x, *scale = t.x + t.k, *side = t.side;
   const Byte* super = t.w;
   for (long long s = 0; s < t.k / kSuper; ++s, super += kquant_super_bytes(Format::kType)) {
+    fetch_ahead<kRows, kSuperHeader>(super);
     Scales scales[kHalves];
+#pragma GCC unroll 2
     for (int h = 0; h < kHalves; ++h) scales[h].load(super, half + h);
     const Byte* block = super + kSuperHeader + 32 * half;
     for (int b = 0; b < 8; ++b, block += kquant_block_bytes(Format::kType)) {
+      fetch_ahead<kRows, kquant_block_bytes(Format::kType)>(block);
       __m256i dot[kRows][kHalves];
       dot_block<Format>(block, x, t.x_stride, dot);
+#pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
         for (int h = 0; h < kHalves; ++h) {
           const __m256 dwx = _mm256_mul_ps(scales[h].dw[b], word_at(scale + r * t.x_stride));
           acc[r][h] = _mm256_fmadd_ps(dwx, _mm256_cvtepi32_ps(dot[r][h]), acc[r][h]);
@@ -170,7 +177,9 @@ void halves_with_min(const KquantTile& t, int half) {
       side += 4;
     }
   }
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
     for (int h = 0; h < kHalves; ++h)
       store(t.y + r * t.y_stride + 8 * (half + h), acc[r][h], t.live - 8 * (half + h));
 }
@@ -201,7 +210,9 @@ struct SixScales {
 template <int kRows, int kHalves>
 void dot_q6(const Byte* block, const SixScales* scales, int b, const char* x, long long x_stride,
             const char* side, long long side_stride, __m256i (&dot)[kRows][kHalves]) {
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
     for (int h = 0; h < kHalves; ++h)
       dot[r][h] =
           _mm256_sub_epi32(_mm256_setzero_si256(),
@@ -210,7 +221,9 @@ void dot_q6(const Byte* block, const SixScales* scales, int b, const char* x, lo
   for (int first = 0; first < 8; first += Q6K::kRun) {
     __m256i sums[kRows][kHalves];
     pair_sums<Q6K>(block, first, x, x_stride, sums);
+#pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
       for (int h = 0; h < kHalves; ++h)
         dot[r][h] = _mm256_add_epi32(
             dot[r][h], _mm256_madd_epi16(sums[r][h], scales[h].twice[2 * b + first / 4]));
@@ -225,17 +238,22 @@ void halves_q6(const KquantTile& t, int half) {
   const char *x = t.x, *scale = t.x + t.k, *side = t.side;
   const Byte* super = t.w + kquant_head_bytes(DType::q6_k, t.k);
   for (long long s = 0; s < t.k / kSuper; ++s, super += kquant_super_bytes(DType::q6_k)) {
+    fetch_ahead<kRows, kSuperHeader>(super);
     SixScales scales[kHalves];
     __m256 d[kHalves];
+#pragma GCC unroll 2
     for (int h = 0; h < kHalves; ++h) {
       scales[h].load(super, half + h);
       d[h] = halves_at(t.w + 32 * s + 16 * (half + h));
     }
     const Byte* block = super + kSuperHeader + 32 * half;
     for (int b = 0; b < 8; ++b, block += kquant_block_bytes(DType::q6_k)) {
+      fetch_ahead<kRows, kquant_block_bytes(DType::q6_k)>(block);
       __m256i dot[kRows][kHalves];
       dot_q6(block, scales, b, x, t.x_stride, side, t.side_stride, dot);
+#pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
         for (int h = 0; h < kHalves; ++h)
           acc[r][h] = _mm256_fmadd_ps(_mm256_mul_ps(d[h], word_at(scale + r * t.x_stride)),
                                       _mm256_cvtepi32_ps(dot[r][h]), acc[r][h]);
@@ -244,7 +262,9 @@ void halves_q6(const KquantTile& t, int half) {
       side += 4;
     }
   }
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
     for (int h = 0; h < kHalves; ++h)
       store(t.y + r * t.y_stride + 8 * (half + h), acc[r][h], t.live - 8 * (half + h));
 }

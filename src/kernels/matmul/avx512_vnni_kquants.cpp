@@ -58,6 +58,7 @@ __m512 canonical(__m512 v) {
 template <int kRows>
 void store(const KquantTile& t, const __m512 (&acc)[kRows]) {
   const auto live = static_cast<__mmask16>((1u << t.live) - 1);
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
     _mm512_mask_storeu_ps(t.y + r * t.y_stride, live, canonical(acc[r]));
 }
@@ -147,14 +148,17 @@ void tile_with_min(const KquantTile& t) {
   const char *x = t.x, *scale = t.x + t.k, *side = t.side;
   const Byte* super = t.w;
   for (long long s = 0; s < t.k / kSuper; ++s, super += kquant_super_bytes(Format::kType)) {
+    fetch_ahead<kRows, kSuperHeader>(super);
     const Scales scales(super);
     const Byte* block = super + kSuperHeader;
     for (int b = 0; b < 8; ++b, block += kquant_block_bytes(Format::kType)) {
+      fetch_ahead<kRows, kquant_block_bytes(Format::kType)>(block);
       __m512i low[4], high[4], dot[kRows];
       Format::weights(block, low, high);
       for (auto& d : dot) d = _mm512_setzero_si512();
       add_dots(dot, low, x, t.x_stride);
       add_dots(dot, high, x + 16, t.x_stride);
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         const __m512 dwx = _mm512_mul_ps(scales.dw[b], word_at(scale + r * t.x_stride));
         acc[r] = _mm512_fmadd_ps(dwx, _mm512_cvtepi32_ps(dot[r]), acc[r]);
@@ -182,21 +186,26 @@ void tile_q6(const KquantTile& t) {
   const char *x = t.x, *scale = t.x + t.k, *side = t.side;
   const Byte* super = t.w + kquant_head_bytes(DType::q6_k, t.k);
   for (long long s = 0; s < t.k / kSuper; ++s, super += kquant_super_bytes(DType::q6_k)) {
+    fetch_ahead<kRows, kSuperHeader>(super);
     const __m512 d = halves_at(t.w + 32 * s);
     const Byte* block = super + kSuperHeader;
     for (int b = 0; b < 8; ++b, block += kquant_block_bytes(DType::q6_k)) {
       const __m512 scale0 = bytes_as_floats(super + 32 * b);
       const __m512 scale1 = bytes_as_floats(super + 32 * b + 16);
+      fetch_ahead<kRows, kquant_block_bytes(DType::q6_k)>(block);
       __m512i low[4], high[4], dot[kRows];
       __m512 sum[kRows];
       Q6K::weights(block, low, high);
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) dot[r] = four_at(side + r * t.side_stride);
       add_dots(dot, low, x, t.x_stride);
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         sum[r] = _mm512_mul_ps(scale0, _mm512_cvtepi32_ps(dot[r]));
         dot[r] = four_at(side + r * t.side_stride + 4);
       }
       add_dots(dot, high, x + 16, t.x_stride);
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         sum[r] = _mm512_fmadd_ps(scale1, _mm512_cvtepi32_ps(dot[r]), sum[r]);
         const __m512 dx = word_at(scale + r * t.x_stride);
