@@ -3,8 +3,9 @@
 // Class cpu.attention.chunk256. The tokens of a sequence are cut into chunks of 256 at absolute
 // positions. For one query head and one chunk, over the chunk's tokens up to the row's position:
 //   score[t] = (FMA chain over d ascending from +0 of q[d] * k[t][d]) * scale
-//   max = the greatest score, -Inf counting as 0 when all are -Inf
-//   p[t] = exp(score[t] - max), exp by base/math
+//   max = the greatest score
+//   p[t] = exp(score[t] - max), exp by base/math; 0 in place of max where that is -Inf, here and in
+//          the fold
 //   sum = 16 lanes, lane j adding p[j], p[j + 16], ... ascending from +0, folded 8+8, 4+4, 2+2, 1+1
 //   o[d] = FMA chain over t ascending from +0 of p[t] * v[t][d]
 // The chunks' (max, sum, o) are folded left in ascending order:
@@ -44,5 +45,11 @@ Status run(const Args& args, Exec& exec);
 // relative to.
 void magnitudes(const Args& args, std::span<double> out);
 }  // namespace reference
+namespace avx2 {
+Status run(const Args& args, Exec& exec);
+}
+namespace avx512 {
+Status run(const Args& args, Exec& exec);
+}
 
 }  // namespace millrace::attention

@@ -3,6 +3,7 @@
 
 #include "kernels/attention/cases.h"
 #include "kernels/attention/op.h"
+#include "kernels/attention/plan.h"
 #include "tensor/format.h"
 
 namespace millrace::attention {
@@ -15,7 +16,31 @@ std::string key(const Args& a) {
                      a.page_tokens, name_of(a.q_type), name_of(a.kv_type));
 }
 
+bool is_cpu_type(const Args& a) {
+  return a.q_type == DType::f32 && a.kv_type == DType::f16;
+}
+
+bool takes_avx2(const Args& a) {
+  return is_cpu_type(a) && a.head_dim % 8 == 0;
+}
+
+bool takes_avx512(const Args& a) {
+  return is_cpu_type(a) && a.head_dim % 16 == 0;
+}
+
 constexpr std::array kVariants = {
+    Variant{.name = "avx512",
+            .isa = Isa::avx512,
+            .numerics = kChunk256,
+            .takes = erase_takes<Args, takes_avx512>,
+            .workspace_bytes = erase_workspace<Args, workspace_bytes>,
+            .run = erase_run<Args, avx512::run>},
+    Variant{.name = "avx2",
+            .isa = Isa::avx2,
+            .numerics = kChunk256,
+            .takes = erase_takes<Args, takes_avx2>,
+            .workspace_bytes = erase_workspace<Args, workspace_bytes>,
+            .run = erase_run<Args, avx2::run>},
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 

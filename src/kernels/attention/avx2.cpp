@@ -1,0 +1,77 @@
+#include <immintrin.h>
+
+#include <algorithm>
+
+#include "base/isa.h"
+#include "base/math_avx2.h"
+#include "kernels/attention/plan.h"
+
+MILLRACE_TARGET_AVX2
+namespace millrace::attention::avx2 {
+namespace {
+
+using Float = __m256;
+using math::avx2::exp;
+
+constexpr int kWidth = 8;
+constexpr int kWideQueries = 3;  // of 16 registers: 3 x 4 sums, 4 right factors in turn, one left
+
+inline Float load(const float* p) {
+  return _mm256_loadu_ps(p);
+}
+inline void store(float* p, Float x) {
+  _mm256_storeu_ps(p, x);
+}
+inline Float load_half(const uint16_t* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+inline Float splat(float x) {
+  return _mm256_set1_ps(x);
+}
+inline float first_of(Float x) {
+  return _mm256_cvtss_f32(x);
+}
+inline Float fma(Float a, Float b, Float c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+inline Float add(Float a, Float b) {
+  return _mm256_add_ps(a, b);
+}
+inline Float subtract(Float a, Float b) {
+  return _mm256_sub_ps(a, b);
+}
+inline Float multiply(Float a, Float b) {
+  return _mm256_mul_ps(a, b);
+}
+inline Float maximum(Float a, Float b) {
+  return _mm256_max_ps(a, b);
+}
+inline Float plain_nan(Float x) {
+  const Float ordered = _mm256_cmp_ps(x, x, _CMP_ORD_Q);
+  return _mm256_blendv_ps(splat(__builtin_nanf("")), x, ordered);
+}
+
+inline float fold_maximum(Float x) {
+  const __m128 v4 = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  const __m128 v2 = _mm_max_ps(v4, _mm_movehl_ps(v4, v4));
+  return _mm_cvtss_f32(_mm_max_ss(v2, _mm_movehdup_ps(v2)));
+}
+
+// 16 lanes: 8+8, 4+4, 2+2, 1+1.
+inline float fold_sum(const Float (&x)[2]) {
+  const Float v8 = _mm256_add_ps(x[0], x[1]);
+  const __m128 v4 = _mm_add_ps(_mm256_castps256_ps128(v8), _mm256_extractf128_ps(v8, 1));
+  const __m128 v2 = _mm_add_ps(v4, _mm_movehl_ps(v4, v4));
+  return _mm_cvtss_f32(_mm_add_ss(v2, _mm_movehdup_ps(v2)));
+}
+
+#include "kernels/attention/body.inc"
+
+}  // namespace
+
+Status run(const Args& args, Exec& exec) {
+  return run_lane(args, exec);
+}
+
+}  // namespace millrace::attention::avx2
+MILLRACE_TARGET_END

@@ -1,0 +1,77 @@
+#include "kernels/attention/plan.h"
+
+#include <algorithm>
+
+namespace millrace::attention {
+namespace {
+
+long long chunks_of(const Args& a, long long row) {
+  return a.positions[row] / kChunkTokens + 1;
+}
+
+long long rows_at_most(const Args& a) {
+  return std::max(1LL, kUnitQueries / (a.n_heads / a.n_kv_heads));
+}
+
+// Makes `unit` the block of rows that begins at the first row from `row` on that is not padding.
+bool begin_rows(const Args& a, long long row, Unit& unit) {
+  while (row < a.n_rows && a.positions[row] < 0) ++row;
+  if (row >= a.n_rows) return false;
+  unit.row = row;
+  unit.n_rows = unit.n_chunks = 0;
+  const long long end = std::min(a.n_rows, row + rows_at_most(a));
+  for (; row < end && a.positions[row] >= 0; ++row) {
+    if (a.sequences[row] != a.sequences[unit.row]) break;
+    unit.n_chunks = std::max(unit.n_chunks, chunks_of(a, row));
+    ++unit.n_rows;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool next_unit(const Args& a, Unit& unit) {
+  unit.cost_before += unit.n_chunks * unit.chunk_cost();
+  unit.head += unit.n_heads;
+  if (unit.n_rows == 0 || unit.head == a.n_heads) {
+    unit.head = 0;
+    if (!begin_rows(a, unit.row + unit.n_rows, unit)) return false;
+  }
+  const long long group = a.n_heads / a.n_kv_heads;
+  unit.n_heads = std::min(group - unit.head % group, kUnitQueries);
+  return true;
+}
+
+int Plan::lane_of(const Unit& unit, long long chunk) const {
+  const long long at = unit.cost_before + chunk * unit.chunk_cost();
+  return static_cast<int>(at * n_lanes / std::max(1LL, total_cost));
+}
+
+bool Plan::is_cut(const Unit& unit) const {
+  return lane_of(unit, 0) != lane_of(unit, unit.n_chunks - 1);
+}
+
+Plan make_plan(const Args& a, int n_lanes) {
+  Unit unit;
+  while (next_unit(a, unit)) {
+  }
+  return {.total_cost = unit.cost_before, .n_lanes = n_lanes};
+}
+
+Workspace::Workspace(const Args& a, int n_lanes, std::byte* bytes)
+    : base(reinterpret_cast<float*>(bytes)),
+      record(record_floats(a)),
+      n_lanes(n_lanes),
+      n_chunks((a.max_pages * a.page_tokens + kChunkTokens - 1) / kChunkTokens),
+      unit_queries(std::min(kUnitQueries, a.n_rows * (a.n_heads / a.n_kv_heads))) {}
+
+size_t Workspace::bytes() const {
+  const long long cut_floats = (n_lanes - 1) * n_chunks * unit_queries * record;
+  return static_cast<size_t>(n_lanes * lane_floats() + cut_floats) * sizeof(float);
+}
+
+size_t workspace_bytes(const Args& a, int n_lanes) {
+  return Workspace(a, n_lanes, nullptr).bytes();
+}
+
+}  // namespace millrace::attention

@@ -1,0 +1,77 @@
+// How a batch is spread over lanes, the same for every CPU variant. A unit is a block of
+// neighbouring rows of one sequence and of query heads that share a KV head; its work is its chunks
+// in order. The chunks of all units form one line, cut into equal shares: a unit that falls wholly
+// to one lane is folded as it goes; one that is cut keeps each chunk's result in the workspace,
+// and all lanes fold those after one barrier. Bits do not depend on any of this.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/attention/op.h"
+
+namespace millrace::attention {
+
+// Query vectors of a unit at most: four register blocks of six share each K and V they load, and
+// their scores of a chunk (24 KB) stay in the first-level cache.
+inline constexpr long long kUnitQueries = 24;
+
+struct Unit {
+  long long row = 0;
+  long long n_rows = 0;  // rows [row, row + n_rows), one sequence, none of padding
+  long long head = 0;
+  long long n_heads = 0;  // query heads [head, head + n_heads), one KV head
+  long long n_chunks = 0;
+  long long cost_before = 0;  // of all units before this one
+
+  long long n_queries() const { return n_rows * n_heads; }
+  // A chunk costs its query vectors, and about two more for bringing in K and V.
+  long long chunk_cost() const { return n_queries() + 2; }
+  long long row_of(long long query) const { return row + query / n_heads; }
+  long long head_of(long long query) const { return head + query % n_heads; }
+};
+
+// Steps to the unit after `unit` (a fresh Unit is before the first); false at the end.
+bool next_unit(const Args& args, Unit& unit);
+
+struct Plan {
+  long long total_cost = 0;
+  int n_lanes = 1;
+
+  // The lane that does this chunk of this unit.
+  int lane_of(const Unit& unit, long long chunk) const;
+  bool is_cut(const Unit& unit) const;
+};
+
+Plan make_plan(const Args& args, int n_lanes);
+
+// Tokens of `chunk` that the row sees: 0 to kChunkTokens.
+inline long long seen_in_chunk(const Args& a, long long row, long long chunk) {
+  const long long n = a.positions[row] + 1LL - chunk * kChunkTokens;
+  return n < 0 ? 0 : n > kChunkTokens ? kChunkTokens : n;
+}
+
+// The result of one query vector over some chunks: o[head_dim], then max, then sum.
+inline long long record_floats(const Args& a) {
+  return (a.head_dim + 2 + 15) / 16 * 16;
+}
+
+// The workspace: per lane the scores of a unit and two sets of its records; then the records of cut
+// units, by the lane that begins one (each begins one at most) and chunk.
+struct Workspace {
+  float* base;
+  long long record, n_lanes, n_chunks, unit_queries;
+
+  Workspace(const Args& args, int n_lanes, std::byte* bytes);
+  long long lane_floats() const { return unit_queries * (kChunkTokens + 2 * record); }
+  float* scores(int lane) const { return base + lane * lane_floats(); }
+  float* state(int lane) const { return scores(lane) + unit_queries * kChunkTokens; }
+  float* chunk(int lane) const { return state(lane) + unit_queries * record; }
+  float* cut(int first_lane, long long chunk) const {
+    return base + n_lanes * lane_floats() + (first_lane * n_chunks + chunk) * unit_queries * record;
+  }
+  size_t bytes() const;
+};
+
+size_t workspace_bytes(const Args& args, int n_lanes);
+
+}  // namespace millrace::attention
