@@ -20,5 +20,8 @@ std::span<const Variant> variants();
 namespace reference {
 Status run(const Args& args, Exec& exec);
 }
+namespace avx2 {
+Status run(const Args& args, Exec& exec);
+}
 
 }  // namespace millrace::kv_store

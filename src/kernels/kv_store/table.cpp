@@ -16,7 +16,16 @@ std::string key(const Args& a) {
                      a.head_dim, a.page_tokens, name_of(a.x_type), name_of(a.kv_type));
 }
 
+bool takes_avx2(const Args& a) {
+  return a.x_type == DType::f32 && a.kv_type == DType::f16 && a.head_dim % 8 == 0;
+}
+
 constexpr std::array kVariants = {
+    Variant{.name = "avx2",
+            .isa = Isa::avx2,
+            .numerics = kRound,
+            .takes = erase_takes<Args, takes_avx2>,
+            .run = erase_run<Args, avx2::run>},
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 

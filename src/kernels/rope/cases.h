@@ -10,6 +10,7 @@
 #include "kernels/case.h"
 #include "kernels/rope/floor.h"
 #include "kernels/rope/frequencies.h"
+#include "kernels/rope/op.h"
 
 namespace millrace::rope {
 
@@ -100,10 +101,12 @@ inline Case make_case(const Problem& p) {
   c.bind = [p](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(p, ptr)); };
   void* const none[4] = {};
   c.floor = floor_of(args_of(p, none));
-  // |x| is below 6 (normal draws of 24 bits): the angle is off by 4e-7 rad and three roundings
-  // follow, on a vector of length 6 * sqrt(2) at most, times a magnitude below 1.2.
-  c.tolerance = {.eps = 4 * 0x1p-24, .abs = 6e-6};
+  // The angle is off by 4e-7 rad and four roundings follow.
+  c.tolerance = {.eps = 4e-7 + 4 * 0x1p-24, .abs = 0x1p-148};
   if (p.type == DType::bf16) c.tolerance.eps += 0x1p-8;
+  c.magnitude = [](const ArgsBox& box, size_t, std::span<double> out) {
+    reference::magnitudes(*reinterpret_cast<const Args*>(box.bytes), out);
+  };
   c.n_rows = p.n_rows;
   c.with_rows = [p](int64_t rows) {
     Problem q = p;
@@ -130,6 +133,7 @@ inline std::vector<Case> cases() {
       add({.n_rows = 6, .n_heads = 2, .head_dim = 80, .rot_dim = 20, .in_place = true});
       add({.n_rows = 6, .n_heads = 2, .head_dim = 128, .rot_dim = 128, .scaling = kYarn});
       add({.n_rows = 7, .n_heads = 3, .head_dim = 64, .rot_dim = 64, .in_place = true, .gap = 5});
+      add({.n_rows = 9, .n_heads = 3, .head_dim = 40, .rot_dim = 22, .hostile = true});
       add({.n_rows = 0, .n_heads = 1, .head_dim = 64, .rot_dim = 64});
       for (long long rows : {1, 512}) {
         add({.n_rows = rows, .n_heads = 12, .head_dim = 64, .rot_dim = 64, .timed = true});

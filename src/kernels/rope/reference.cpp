@@ -46,4 +46,19 @@ Status run(const Args& a, Exec& exec) {
   return {};
 }
 
+void magnitudes(const Args& a, std::span<double> out) {
+  const auto size = [&](long long i) { return std::fabs(load_element(a.type, a.x, i)); };
+  for (long long item = 0; item < a.n_rows * a.n_heads; ++item) {
+    const long long row = item / a.n_heads, offset = item % a.n_heads * a.head_dim;
+    const long long from = row * a.x_stride + offset;
+    double* to = out.data() + row * a.y_stride + offset;
+    for (long long d = a.rot_dim; d < a.head_dim; ++d) to[d] = size(from + d);
+    for (long long i = 0; i < a.rot_dim / 2; ++i) {
+      const Pair p = pair_at(a, i);
+      to[p.first] = to[p.second] =
+          (static_cast<double>(size(from + p.first)) + size(from + p.second)) * a.magnitude;
+    }
+  }
+}
+
 }  // namespace millrace::rope::reference

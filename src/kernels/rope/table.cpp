@@ -13,7 +13,16 @@ std::string key(const Args& a) {
                      name_of(a.type));
 }
 
+bool f32_only(const Args& a) {
+  return a.type == DType::f32;
+}
+
 constexpr std::array kVariants = {
+    Variant{.name = "avx2",
+            .isa = Isa::avx2,
+            .numerics = kTurns,
+            .takes = erase_takes<Args, f32_only>,
+            .run = erase_run<Args, avx2::run>},
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
