@@ -88,7 +88,7 @@ std::vector<std::string> sources() {
   std::vector<std::string> out;
   for (const auto& entry : fs::recursive_directory_iterator(kSrc)) {
     const std::string kind = entry.path().extension();
-    if (kind == ".h" || kind == ".cpp" || kind == ".cu" || kind == ".cuh")
+    if (kind == ".h" || kind == ".inc" || kind == ".cpp" || kind == ".cu" || kind == ".cuh")
       out.push_back(fs::relative(entry.path(), kSrc));
   }
   return out;
