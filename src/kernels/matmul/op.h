@@ -32,10 +32,12 @@ extern const Op kOp;
 Status validate(const Args& args);
 std::span<const Variant> variants();
 
-// Q4_K, Q5_K, Q6_K in layout tiles16_k.
+// The 32-element block formats in layout tiles16; Q4_K, Q5_K, Q6_K in layout tiles16_k.
 namespace avx512_vnni {
+size_t workspace_bytes(const Args& args, int n_lanes);
+Status run(const Args& args, Exec& exec);
 Status run_kquants(const Args& args, Exec& exec);
-}
+}  // namespace avx512_vnni
 namespace avx2 {
 Status run_kquants(const Args& args, Exec& exec);
 }

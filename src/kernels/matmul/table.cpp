@@ -5,6 +5,7 @@
 #include "kernels/matmul/cases.h"
 #include "kernels/matmul/kquants.h"
 #include "kernels/matmul/op.h"
+#include "kernels/matmul/pack.h"
 #include "kernels/matmul/pack_kquants.h"
 #include "tensor/format.h"
 
@@ -43,6 +44,7 @@ constexpr Layout make_layout(std::string_view name) {
 }
 
 constexpr std::array kLayouts = {
+    make_layout<tiles16::packed_bytes, tiles16::pack, tiles16::unpack>("tiles16"),
     make_layout<kquant_bytes, pack_kquant, unpack_kquant>("tiles16_k"),
 };
 
@@ -52,6 +54,13 @@ std::span<const Layout> layouts() {
 
 // Fastest first; the first that takes a problem is the default choice.
 constexpr std::array kVariants = {
+    Variant{.name = "avx512_vnni",
+            .isa = Isa::avx512_vnni,
+            .numerics = kI8B32,
+            .layout = "tiles16",
+            .takes = erase_takes<Args, tiles16::takes>,
+            .workspace_bytes = erase_workspace<Args, avx512_vnni::workspace_bytes>,
+            .run = erase_run<Args, avx512_vnni::run>},
     Variant{.name = "avx512_vnni_kquants",
             .isa = Isa::avx512_vnni,
             .numerics = kI8B32,

@@ -1,0 +1,362 @@
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "base/isa.h"
+#include "kernels/matmul/op.h"
+#include "kernels/matmul/output.h"
+#include "kernels/matmul/tiles.h"
+#include "kernels/quantize/row.h"
+
+#pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12's AVX-512 headers trip it
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+MILLRACE_TARGET_AVX512_VNNI
+namespace millrace::matmul::avx512_vnni {
+namespace {
+
+using quantize::kBlock;
+using tiles16::BlockLayout;
+using tiles16::kOutputs;
+using tiles16::Product;
+
+constexpr int kGroups = kBlock / 4;         // of four k: one vpdpbusd each
+constexpr int kMaxRows = 6, kMaxTiles = 2;  // 12 integer and 12 f32 sums
+constexpr int kMaxPackedRows = 8;
+
+// vpdpbusd takes unsigned weights: those of a signed format are stored or made q + 2^bias_shift,
+// and the sum of that bias times x is taken off again, exactly, where the integer sum begins.
+struct Format {
+  BlockLayout at;
+  bool has_min = false, has_high = false;
+  int bias_shift = 0;  // where there is no minimum
+};
+constexpr Format kQ8_0{.at = tiles16::kQ8_0, .bias_shift = 7};
+constexpr Format kQ4_0{.at = tiles16::kQ4_0, .bias_shift = 3};
+constexpr Format kQ4_1{.at = tiles16::kQ4_1, .has_min = true};
+constexpr Format kQ5_0{.at = tiles16::kQ5_0, .has_high = true, .bias_shift = 4};
+constexpr Format kQ5_1{.at = tiles16::kQ5_1, .has_min = true, .has_high = true};
+
+constexpr int expanded_bytes(bool has_min) {
+  return 64 * (kGroups + 1 + (has_min ? 1 : 0));
+}
+
+template <class T>
+[[gnu::always_inline]] inline T load(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+[[gnu::always_inline]] inline __m512i bytes_at(const std::byte* at) {
+  return _mm512_loadu_si512(at);
+}
+
+[[gnu::always_inline]] inline __m512 f16_at(const std::byte* at) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+}
+
+[[gnu::always_inline]] inline __mmask16 mask_of(long long live) {
+  return static_cast<__mmask16>(live >= 16 ? 0xffff : (1u << live) - 1);
+}
+
+// The fifth bits of group G, at bit 4.
+template <int G>
+[[gnu::always_inline]] inline __m512i high_bits(__m512i high) {
+  return G < 4 ? _mm512_slli_epi16(high, 4 - G) : _mm512_srli_epi16(high, G - 4);
+}
+
+template <const Format& F, int V>
+[[gnu::always_inline]] inline void split_nibbles(const std::byte* block, __m512i high, __m512i* w) {
+  const __m512i low4 = _mm512_set1_epi8(0x0f), bit4 = _mm512_set1_epi8(0x10);
+  const __m512i q = bytes_at(block + F.at.q + 64 * V);
+  w[V] = _mm512_and_si512(q, low4);
+  w[V + 4] = _mm512_and_si512(_mm512_srli_epi16(q, 4), low4);
+  if constexpr (F.has_high) {  // a | (b & c)
+    w[V] = _mm512_ternarylogic_epi64(w[V], high_bits<V>(high), bit4, 0xf8);
+    w[V + 4] = _mm512_ternarylogic_epi64(w[V + 4], high_bits<V + 4>(high), bit4, 0xf8);
+  }
+}
+
+// The unsigned weights of a tile's block, in ascending k.
+template <const Format& F>
+[[gnu::always_inline]] inline void weights_of(const std::byte* block, __m512i* w) {
+  if constexpr (F.bias_shift == 7) {
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g)
+      w[g] = _mm512_xor_si512(bytes_at(block + F.at.q + 64 * g), _mm512_set1_epi8(-128));
+  } else {
+    const __m512i high = F.has_high ? bytes_at(block + F.at.high) : _mm512_setzero_si512();
+    split_nibbles<F, 0>(block, high, w);
+    split_nibbles<F, 1>(block, high, w);
+    split_nibbles<F, 2>(block, high, w);
+    split_nibbles<F, 3>(block, high, w);
+  }
+}
+
+[[gnu::always_inline]] inline __m512 canonical(__m512 sum) {
+  const __mmask16 nan = _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q);
+  return _mm512_mask_mov_ps(sum, nan, _mm512_castsi512_ps(_mm512_set1_epi32(kNanBits)));
+}
+
+// How far ahead of a one-row product the weight is fetched.
+constexpr int kAhead = 2048;
+
+template <const Format& F>
+[[gnu::always_inline]] inline __m512 add_block(const std::byte* block, const quantize::Row& x,
+                                               long long b, __m512 acc) {
+  __m512i w[kGroups];
+  weights_of<F>(block, w);
+  const auto* q = reinterpret_cast<const std::byte*>(x.q + b * kBlock);
+  __m512i even = _mm512_setzero_si512(), odd = _mm512_setzero_si512();
+  if (!F.has_min) even = _mm512_set1_epi32(-(x.sum[b] << F.bias_shift));
+#pragma GCC unroll 8
+  for (int g = 0; g < kGroups; g += 2) {
+    even = _mm512_dpbusd_epi32(even, w[g], _mm512_set1_epi32(load<int>(q + 4 * g)));
+    odd = _mm512_dpbusd_epi32(odd, w[g + 1], _mm512_set1_epi32(load<int>(q + 4 * g + 4)));
+  }
+  const __m512 dot = _mm512_cvtepi32_ps(_mm512_add_epi32(even, odd));
+  const __m512 scale = _mm512_mul_ps(f16_at(block), _mm512_set1_ps(x.scale[b]));
+  acc = _mm512_fmadd_ps(scale, dot, acc);
+  if (!F.has_min) return acc;
+  const __m512 sum = _mm512_set1_ps(x.scale[b] * static_cast<float>(x.sum[b]));
+  return _mm512_fmadd_ps(f16_at(block + F.at.m), sum, acc);
+}
+
+template <const Format& F>
+void one_row(const Args& a, long long tile, long long tile_end) {
+  const quantize::Row x = quantize::row_at(a.x, a.k, 0);
+  const long long n_blocks = a.k / kBlock;
+  const auto* block = static_cast<const std::byte*>(a.w) + tile * n_blocks * F.at.bytes;
+  for (; tile < tile_end; ++tile) {
+    __m512 acc = _mm512_setzero_ps();
+    for (long long b = 0; b < n_blocks; ++b, block += F.at.bytes) {
+#pragma GCC unroll 8
+      for (int i = 0; i < F.at.bytes; i += 64) _mm_prefetch(block + kAhead + i, _MM_HINT_T0);
+      acc = add_block<F>(block, x, b, acc);
+    }
+    const long long o = tile * kOutputs;
+    _mm512_mask_storeu_ps(static_cast<float*>(a.y) + o, mask_of(a.n - o), canonical(acc));
+  }
+}
+
+// Of 16 blocks: the bias to start an integer sum from, or what multiplies the minimum.
+template <bool Min, int BiasShift>
+[[gnu::always_inline]] inline __m512i extra_of(__m512 dx, __m512i sum) {
+  if (Min) return _mm512_castps_si512(_mm512_mul_ps(dx, _mm512_cvtepi32_ps(sum)));
+  return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sum, BiasShift));
+}
+
+template <bool Min, int BiasShift>
+void prepare(const Args& a, long long first, long long n, std::byte* extra, std::byte*) {
+  const long long n_blocks = a.k / kBlock;
+  for (long long r = first; r < first + n; ++r, extra += 4 * n_blocks) {
+    const quantize::Row x = quantize::row_at(a.x, a.k, r);
+    for (long long b = 0; b < n_blocks; b += 16) {
+      const __mmask16 live = mask_of(n_blocks - b);
+      const __m512 dx = _mm512_maskz_loadu_ps(live, x.scale + b);
+      const __m512i sum = _mm512_maskz_loadu_epi32(live, x.sum + b);
+      _mm512_mask_storeu_epi32(extra + 4 * b, live, extra_of<Min, BiasShift>(dx, sum));
+    }
+  }
+}
+
+template <const Format& F>
+void expand(const std::byte* tile, long long n_blocks, std::byte* out, long long out_stride) {
+  for (long long b = 0; b < n_blocks; ++b, tile += F.at.bytes, out += out_stride) {
+    __m512i w[kGroups];
+    weights_of<F>(tile, w);
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g) _mm512_store_si512(out + 64 * g, w[g]);
+    _mm512_store_ps(out + 64 * kGroups, f16_at(tile));
+    if (F.has_min) _mm512_store_ps(out + 64 * (kGroups + 1), f16_at(tile + F.at.m));
+  }
+}
+
+// Where R rows stand in a block. Three rows share a base: base, base + stride, base + 2 * stride
+// are all addresses of x86.
+template <int R>
+struct At {
+  static constexpr int kBases = (R + 2) / 3;
+  const std::byte* base[kBases];
+  long long stride;
+
+  [[gnu::always_inline]] At(const std::byte* first, long long row_stride) : stride(row_stride) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kBases; ++i) base[i] = first + 3 * i * row_stride;
+  }
+  [[gnu::always_inline]] const std::byte* operator[](int r) const {
+    return base[r / 3] + r % 3 * stride;
+  }
+  [[gnu::always_inline]] void advance(int bytes) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kBases; ++i) base[i] += bytes;
+  }
+};
+
+// T tiles of 16 outputs times R rows in registers: T * R integer sums and as many f32 sums.
+template <int T, int R, bool Min>
+struct Sums {
+  At<R> q, dx, extra;
+  __m512 acc[T][R];
+  __m512i sum[T][R];
+
+  [[gnu::always_inline]] explicit Sums(const Product& p)
+      : q(p.x.q, p.x.q_stride), dx(p.x.dx, p.x.dx_stride), extra(p.x.extra, p.x.extra_stride) {
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) {
+      const __mmask16 live = p.first ? 0 : mask_of(p.n_live - 16 * t);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r)
+        acc[t][r] = _mm512_maskz_loadu_ps(live, p.y + r * p.y_stride + 16 * t);
+    }
+  }
+
+  [[gnu::always_inline]] void begin_block() {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t)
+        sum[t][r] = Min ? _mm512_setzero_si512() : _mm512_set1_epi32(load<int>(extra[r]));
+  }
+
+  // Four k: group g of the block.
+  [[gnu::always_inline]] void add(int g, const __m512i (&w)[T]) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m512i four = _mm512_set1_epi32(load<int>(q[r] + 4 * g));
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t) sum[t][r] = _mm512_dpbusd_epi32(sum[t][r], w[t], four);
+    }
+  }
+
+  [[gnu::always_inline]] void end_block(const __m512 (&d)[T], const __m512 (&m)[T]) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t) {
+        const __m512 scale = _mm512_mul_ps(d[t], _mm512_set1_ps(load<float>(dx[r])));
+        acc[t][r] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(sum[t][r]), acc[t][r]);
+        if (Min)
+          acc[t][r] = _mm512_fmadd_ps(m[t], _mm512_set1_ps(load<float>(extra[r])), acc[t][r]);
+      }
+    q.advance(kBlock);
+    dx.advance(4);
+    extra.advance(4);
+  }
+
+  // A partial sum that is NaN is made canonical early: it stays NaN.
+  [[gnu::always_inline]] void store(const Product& p) const {
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) {
+      const __mmask16 live = mask_of(p.n_live - 16 * t);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r)
+        _mm512_mask_storeu_ps(p.y + r * p.y_stride + 16 * t, live, canonical(acc[t][r]));
+    }
+  }
+};
+
+template <int T, int R, bool Min>
+void multiply_expanded(const Product& p) {
+  constexpr int kTileBytes = expanded_bytes(Min);
+  Sums<T, R, Min> sums(p);
+  const std::byte* w = p.w;
+  for (long long b = 0; b < p.n_blocks; ++b, w += T * kTileBytes) {
+    __m512i four[T];
+    __m512 d[T], m[T];
+    sums.begin_block();
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g) {
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t) four[t] = _mm512_load_si512(w + t * kTileBytes + 64 * g);
+      sums.add(g, four);
+    }
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) {
+      const std::byte* scales = w + t * kTileBytes + 64 * kGroups;
+      d[t] = _mm512_load_ps(scales);
+      m[t] = Min ? _mm512_load_ps(scales + 64) : d[t];
+    }
+    sums.end_block(d, m);
+  }
+  sums.store(p);
+}
+
+template <const Format& F, int R>
+void multiply_packed(const Product& p) {
+  Sums<1, R, F.has_min> sums(p);
+  const std::byte* block = p.w;
+  for (long long b = 0; b < p.n_blocks; ++b, block += F.at.bytes) {
+#pragma GCC unroll 8
+    for (int i = 0; i < F.at.bytes; i += 64) _mm_prefetch(block + kAhead + i, _MM_HINT_T0);
+    __m512i w[kGroups];
+    weights_of<F>(block, w);
+    sums.begin_block();
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g) sums.add(g, {w[g]});
+    const __m512 d = f16_at(block);
+    sums.end_block({d}, {F.has_min ? f16_at(block + F.at.m) : d});
+  }
+  sums.store(p);
+}
+
+template <bool Min>
+void multiply(const Product& p, int n_rows, int n_tiles) {
+  using Call = void (*)(const Product&);
+  static constexpr Call kCalls[kMaxTiles][kMaxRows] = {
+      {multiply_expanded<1, 1, Min>, multiply_expanded<1, 2, Min>, multiply_expanded<1, 3, Min>,
+       multiply_expanded<1, 4, Min>, multiply_expanded<1, 5, Min>, multiply_expanded<1, 6, Min>},
+      {multiply_expanded<2, 1, Min>, multiply_expanded<2, 2, Min>, multiply_expanded<2, 3, Min>,
+       multiply_expanded<2, 4, Min>, multiply_expanded<2, 5, Min>, multiply_expanded<2, 6, Min>}};
+  kCalls[n_tiles - 1][n_rows - 1](p);
+}
+
+template <const Format& F>
+void multiply_few(const Product& p, int n_rows) {
+  using Call = void (*)(const Product&);
+  static constexpr Call kCalls[kMaxPackedRows] = {
+      multiply_packed<F, 1>, multiply_packed<F, 2>, multiply_packed<F, 3>, multiply_packed<F, 4>,
+      multiply_packed<F, 5>, multiply_packed<F, 6>, multiply_packed<F, 7>, multiply_packed<F, 8>};
+  kCalls[n_rows - 1](p);
+}
+
+template <const Format& F>
+constexpr tiles16::TileKernel kernel_for() {
+  return {.layout = F.at,
+          .wide_q_bytes = 0,
+          .expanded_bytes = expanded_bytes(F.has_min),
+          .max_rows = kMaxRows,
+          .max_tiles = kMaxTiles,
+          .max_packed_rows = kMaxPackedRows,
+          .one_row = one_row<F>,
+          .prepare = prepare<F.has_min, F.bias_shift>,
+          .expand = expand<F>,
+          .multiply = multiply<F.has_min>,
+          .multiply_packed = multiply_few<F>};
+}
+
+// In DType's order, from q8_0.
+constexpr std::array kKernels = {kernel_for<kQ8_0>(), kernel_for<kQ4_0>(), kernel_for<kQ4_1>(),
+                                 kernel_for<kQ5_0>(), kernel_for<kQ5_1>()};
+
+const tiles16::TileKernel& kernel_of(const Args& a) {
+  return kKernels[static_cast<size_t>(a.w_type) - static_cast<size_t>(DType::q8_0)];
+}
+
+}  // namespace
+
+size_t workspace_bytes(const Args& a, int n_lanes) {
+  return tiles16::workspace_bytes(a, n_lanes, kernel_of(a));
+}
+
+Status run(const Args& a, Exec& exec) {
+  return tiles16::run(a, exec, kernel_of(a));
+}
+
+}  // namespace millrace::matmul::avx512_vnni
+MILLRACE_TARGET_END

@@ -1,0 +1,110 @@
+#include "kernels/matmul/pack.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "tensor/format.h"
+
+namespace millrace::matmul::tiles16 {
+namespace {
+
+// Where a format's file block has what a tile's block has: d is at 0, m (if any) at 2.
+struct Parts {
+  bool has_min, has_high;
+  int q_bytes;
+
+  BlockLayout tile() const { return block_layout(has_min, has_high, q_bytes); }
+  int high() const { return has_min ? 4 : 2; }
+  int q() const { return high() + (has_high ? 4 : 0); }
+};
+
+Parts parts_of(DType type) {
+  return {.has_min = type == DType::q4_1 || type == DType::q5_1,
+          .has_high = type == DType::q5_0 || type == DType::q5_1,
+          .q_bytes = type == DType::q8_0 ? 32 : 16};
+}
+
+// The file's fifth bits, element 4 * g + i at bit 4 * g + i, to bit g of byte i.
+uint32_t spread_high(uint32_t bits) {
+  uint32_t out = 0;
+  for (int e = 0; e < 32; ++e) out |= ((bits >> e) & 1u) << (8 * (e % 4) + e / 4);
+  return out;
+}
+
+uint32_t gather_high(uint32_t bytes) {
+  uint32_t out = 0;
+  for (int e = 0; e < 32; ++e) out |= ((bytes >> (8 * (e % 4) + e / 4)) & 1u) << e;
+  return out;
+}
+
+void pack_block(const Parts& p, const uint8_t* block, int o, uint8_t* tile) {
+  const BlockLayout at = p.tile();
+  std::memcpy(tile + 2 * o, block, 2);
+  if (p.has_min) std::memcpy(tile + at.m + 2 * o, block + 2, 2);
+  if (p.has_high) {
+    uint32_t bits;
+    std::memcpy(&bits, block + p.high(), 4);
+    bits = spread_high(bits);
+    std::memcpy(tile + at.high + 4 * o, &bits, 4);
+  }
+  for (int v = 0; v < p.q_bytes / 4; ++v)
+    std::memcpy(tile + at.q + 4 * (kOutputs * v + o), block + p.q() + 4 * v, 4);
+}
+
+void unpack_block(const Parts& p, const uint8_t* tile, int o, uint8_t* block) {
+  const BlockLayout at = p.tile();
+  std::memcpy(block, tile + 2 * o, 2);
+  if (p.has_min) std::memcpy(block + 2, tile + at.m + 2 * o, 2);
+  if (p.has_high) {
+    uint32_t bytes;
+    std::memcpy(&bytes, tile + at.high + 4 * o, 4);
+    bytes = gather_high(bytes);
+    std::memcpy(block + p.high(), &bytes, 4);
+  }
+  for (int v = 0; v < p.q_bytes / 4; ++v)
+    std::memcpy(block + p.q() + 4 * v, tile + at.q + 4 * (kOutputs * v + o), 4);
+}
+
+// Calls visit(file block offset, output within the tile, tile block offset) for every block.
+template <class Visit>
+void for_each_block(const Args& a, const Parts& p, Visit visit) {
+  const long long n_blocks = a.k / 32, block_bytes = format_of(a.w_type).block_bytes;
+  const long long tile_bytes = p.tile().bytes;
+  for (long long o = 0; o < a.n; ++o)
+    for (long long b = 0; b < n_blocks; ++b)
+      visit((o * n_blocks + b) * block_bytes, static_cast<int>(o % kOutputs),
+            (o / kOutputs * n_blocks + b) * tile_bytes);
+}
+
+}  // namespace
+
+bool takes(const Args& a) {
+  return a.w_type >= DType::q8_0 && a.w_type <= DType::q5_1 && a.x_type == DType::q8_row &&
+         a.y_type == DType::f32;
+}
+
+size_t packed_bytes(const Args& a) {
+  return bytes_of(a.w_type, n_tiles(a.n) * kOutputs * a.k);
+}
+
+void pack(const Args& a, const void* plain, void* packed) {
+  const Parts p = parts_of(a.w_type);
+  if (a.n % kOutputs != 0) {
+    const size_t tile = packed_bytes(a) / static_cast<size_t>(n_tiles(a.n));
+    std::memset(static_cast<uint8_t*>(packed) + packed_bytes(a) - tile, 0, tile);
+  }
+  for_each_block(a, p, [&](long long from, int o, long long to) {
+    pack_block(p, static_cast<const uint8_t*>(plain) + from, o, static_cast<uint8_t*>(packed) + to);
+  });
+}
+
+void unpack(const Args& a, const void* packed, void* plain) {
+  const Parts p = parts_of(a.w_type);
+  for_each_block(a, p, [&](long long to, int o, long long from) {
+    unpack_block(p, static_cast<const uint8_t*>(packed) + from, o,
+                 static_cast<uint8_t*>(plain) + to);
+  });
+}
+
+}  // namespace millrace::matmul::tiles16

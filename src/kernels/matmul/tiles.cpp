@@ -1,0 +1,172 @@
+#include "kernels/matmul/tiles.h"
+
+#include <algorithm>
+
+#include "kernels/quantize/row.h"
+
+namespace millrace::matmul::tiles16 {
+namespace {
+
+// Two tiles of 18 expanded blocks are 20 KB: with the rows that pass and the next tiles' bytes they
+// fit 32 KB of L1. A panel of rows leaves most of 1 MB of L2 to what streams past it.
+constexpr long long kChunkBlocks = 18;
+constexpr long long kPanelBytes = 384 << 10;
+// Up to here expanding a tile costs more than decoding it again for every group of rows.
+constexpr long long kPackedRows = 24;
+
+long long ceil_div(long long a, long long b) {
+  return (a + b - 1) / b;
+}
+long long round_up(long long a, long long unit) {
+  return ceil_div(a, unit) * unit;
+}
+
+// `size` items in `n` parts as even as can be, the larger ones first.
+struct Parts {
+  long long size, n;
+  long long part(long long i) const { return size / n + (i < size % n ? 1 : 0); }
+};
+Parts parts_of_at_most(long long size, long long limit) {
+  return {size, std::max(ceil_div(size, limit), 1LL)};
+}
+
+struct Plan {
+  long long n_blocks;  // of k
+  Parts panels, chunks;
+  long long extra_stride, wide_stride;             // bytes of a row
+  long long extra_bytes, wide_bytes, chunk_bytes;  // of a lane
+  bool packed;                                     // few rows: no chunks
+  long long lane_bytes() const { return extra_bytes + wide_bytes + chunk_bytes; }
+};
+
+Plan plan_of(const Args& a, const TileKernel& kernel) {
+  Plan p{};
+  p.n_blocks = a.k / quantize::kBlock;
+  p.packed = a.n_rows <= kPackedRows;
+  p.extra_stride = 4 * p.n_blocks;
+  p.wide_stride = p.n_blocks * kernel.wide_q_bytes;
+  const long long row_bytes = quantize::row_bytes(a.k) + p.extra_stride + p.wide_stride;
+  p.panels = parts_of_at_most(a.n_rows, std::max(kPanelBytes / row_bytes, kPackedRows));
+  p.chunks = parts_of_at_most(p.n_blocks, kChunkBlocks);
+  p.extra_bytes = round_up(p.panels.part(0) * p.extra_stride, 64);
+  p.wide_bytes = round_up(p.panels.part(0) * p.wide_stride, 64);
+  p.chunk_bytes = p.packed ? 0 : p.chunks.part(0) * kernel.max_tiles * kernel.expanded_bytes;
+  return p;
+}
+
+// One lane's work on one panel of rows.
+struct Panel {
+  const Args& a;
+  const TileKernel& kernel;
+  const Plan& plan;
+  std::byte* extra;
+  std::byte* wide;
+  std::byte* expanded;
+  long long first, n_rows;
+
+  Rows rows(long long row, long long block) const {
+    const quantize::Row x = quantize::row_at(a.x, a.k, first + row);
+    Rows out{.q = reinterpret_cast<const std::byte*>(x.q + block * quantize::kBlock),
+             .q_stride = quantize::row_bytes(a.k),
+             .dx = reinterpret_cast<const std::byte*>(x.scale + block),
+             .dx_stride = quantize::row_bytes(a.k),
+             .extra = extra + row * plan.extra_stride + 4 * block,
+             .extra_stride = plan.extra_stride};
+    if (kernel.wide_q_bytes != 0) {
+      out.q = wide + row * plan.wide_stride + block * kernel.wide_q_bytes;
+      out.q_stride = plan.wide_stride;
+    }
+    return out;
+  }
+
+  const std::byte* packed_at(long long tile, long long block) const {
+    return static_cast<const std::byte*>(a.w) +
+           (tile * plan.n_blocks + block) * kernel.layout.bytes;
+  }
+
+  // Calls multiply(product, rows) for each group of at most max_rows rows.
+  template <class Multiply>
+  void for_each_group(long long tile, long long block, int max_rows, Product p,
+                      Multiply multiply) const {
+    const Parts groups = parts_of_at_most(n_rows, max_rows);
+    p.y = static_cast<float*>(a.y) + first * a.n + tile * kOutputs;
+    p.y_stride = a.n;
+    for (long long g = 0, row = 0; g < groups.n; ++g) {
+      const long long n = groups.part(g);
+      p.x = rows(row, block);
+      multiply(p, static_cast<int>(n));
+      p.y += n * a.n;
+      row += n;
+    }
+  }
+
+  int n_live(long long tile, long long n) const {
+    return static_cast<int>(std::min(n * kOutputs, a.n - tile * kOutputs));
+  }
+
+  void multiply_packed(long long tile, long long tile_end) const {
+    for (; tile < tile_end; ++tile) {
+      const Product p{.w = packed_at(tile, 0),
+                      .n_blocks = plan.n_blocks,
+                      .n_live = n_live(tile, 1),
+                      .first = true};
+      for_each_group(tile, 0, kernel.max_packed_rows, p, kernel.multiply_packed);
+    }
+  }
+
+  // Tiles [tile, tile + n) over blocks [block, block + n_blocks). While one group after the other
+  // is multiplied, the next tiles' bytes are fetched, a few lines each time.
+  void multiply_chunk(long long tile, long long n, long long block, long long n_blocks,
+                      const std::byte* end) const {
+    for (long long t = 0; t < n; ++t)
+      kernel.expand(packed_at(tile + t, block), n_blocks, expanded + t * kernel.expanded_bytes,
+                    n * kernel.expanded_bytes);
+    const Product p{
+        .w = expanded, .n_blocks = n_blocks, .n_live = n_live(tile, n), .first = block == 0};
+    const long long bytes = n * n_blocks * kernel.layout.bytes;
+    const std::byte* ahead = packed_at(tile + n, 0) + n * block * kernel.layout.bytes;
+    const std::byte* stop = std::min(ahead + bytes, end);
+    const long long step = round_up(bytes * kernel.max_rows / n_rows, 64);
+    for_each_group(tile, block, kernel.max_rows, p, [&](const Product& product, int n_group_rows) {
+      for (const std::byte* to = std::min(ahead + step, stop); ahead < to; ahead += 64)
+        __builtin_prefetch(ahead);
+      kernel.multiply(product, n_group_rows, static_cast<int>(n));
+    });
+  }
+
+  void multiply_expanded(long long tile, long long tile_end) const {
+    const std::byte* end = packed_at(tile_end, 0);
+    for (; tile < tile_end; tile += kernel.max_tiles) {
+      const long long n = std::min<long long>(kernel.max_tiles, tile_end - tile);
+      for (long long c = 0, block = 0; c < plan.chunks.n; block += plan.chunks.part(c++))
+        multiply_chunk(tile, n, block, plan.chunks.part(c), end);
+    }
+  }
+};
+
+}  // namespace
+
+size_t workspace_bytes(const Args& a, int n_lanes, const TileKernel& kernel) {
+  return a.n_rows < 2 ? 0 : static_cast<size_t>(plan_of(a, kernel).lane_bytes() * n_lanes);
+}
+
+Status run(const Args& a, Exec& exec, const TileKernel& kernel) {
+  const Share tiles = exec.share(n_tiles(a.n));
+  if (a.n_rows == 1) kernel.one_row(a, tiles.begin, tiles.end);
+  if (a.n_rows < 2) return {};
+  const Plan plan = plan_of(a, kernel);
+  std::byte* extra = exec.workspace + exec.lane * plan.lane_bytes();
+  std::byte* wide = extra + plan.extra_bytes;
+  for (long long i = 0, first = 0; i < plan.panels.n; first += plan.panels.part(i++)) {
+    const Panel panel{
+        a, kernel, plan, extra, wide, wide + plan.wide_bytes, first, plan.panels.part(i)};
+    kernel.prepare(a, first, panel.n_rows, extra, wide);
+    if (plan.packed)
+      panel.multiply_packed(tiles.begin, tiles.end);
+    else
+      panel.multiply_expanded(tiles.begin, tiles.end);
+  }
+  return {};
+}
+
+}  // namespace millrace::matmul::tiles16

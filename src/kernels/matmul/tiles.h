@@ -1,0 +1,58 @@
+// The way through a product whose weight is in layout tiles16, the same for every instruction set.
+// A few rows are multiplied with the packed bytes as they stream past. Many rows are taken in
+// panels that stay in L2; for every few tiles a run of blocks is expanded to whole bytes (which
+// stay in L1) and multiplied with one group of rows after the other. What an instruction set gives
+// is a TileKernel per format; calls through it are several hundred instructions each.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/kernel.h"
+#include "kernels/matmul/args.h"
+#include "kernels/matmul/pack.h"
+
+namespace millrace::matmul::tiles16 {
+
+// A few rows as a kernel reads them: row r is at each pointer plus r times its stride (in bytes).
+struct Rows {
+  const std::byte* q;  // of the rows themselves, or widened to int16 by `prepare`
+  long long q_stride;
+  const std::byte* dx;  // f32 per block
+  long long dx_stride;
+  // Per block a word that `prepare` made of dx and xsum: what is added to the integer dot, as i32,
+  // or what multiplies the minimum, as f32.
+  const std::byte* extra;
+  long long extra_stride;
+};
+
+// One register block: some rows times some tiles over n_blocks blocks.
+struct Product {
+  const std::byte*
+      w;  // expanded: block b of tile t at (b * n_tiles + t) * expanded_bytes; else packed
+  Rows x = {};
+  float* y = nullptr;
+  long long y_stride = 0;  // in elements
+  long long n_blocks;
+  int n_live;  // outputs of these tiles that exist
+  bool first;  // the sums begin at 0, else at what y holds
+};
+
+struct TileKernel {
+  BlockLayout layout;
+  int wide_q_bytes;    // of a row's block in what `prepare` writes; 0: rows are read as they are
+  int expanded_bytes;  // of a tile's block
+  int max_rows, max_tiles;  // of one multiply
+  int max_packed_rows;      // of one multiply_packed
+  void (*one_row)(const Args& args, long long tile, long long tile_end);
+  // Of rows [first, first + n): the extra words, and q widened where the kernel wants that.
+  void (*prepare)(const Args& args, long long first, long long n, std::byte* extra,
+                  std::byte* wide);
+  void (*expand)(const std::byte* tile, long long n_blocks, std::byte* out, long long out_stride);
+  void (*multiply)(const Product& product, int n_rows, int n_tiles);
+  void (*multiply_packed)(const Product& product, int n_rows);  // one tile
+};
+
+size_t workspace_bytes(const Args& args, int n_lanes, const TileKernel& kernel);
+Status run(const Args& args, Exec& exec, const TileKernel& kernel);
+
+}  // namespace millrace::matmul::tiles16
