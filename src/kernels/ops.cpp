@@ -5,6 +5,7 @@
 #include "kernels/kernel.h"
 #include "kernels/kv_store/op.h"
 #include "kernels/matmul/op.h"
+#include "kernels/quantize/op.h"
 #include "kernels/rmsnorm/op.h"
 #include "kernels/rope/op.h"
 #include "kernels/silu_mul/op.h"
@@ -19,6 +20,7 @@ std::span<const Op* const> ops() {
       &attention::kOp,  //
       &kv_store::kOp,   //
       &matmul::kOp,     //
+      &quantize::kOp,   //
       &rmsnorm::kOp,    //
       &rope::kOp,       //
       &silu_mul::kOp,   //

@@ -13,14 +13,25 @@ struct Row {
   const int* sum;
 };
 
+struct MutableRow {
+  signed char* q;
+  float* scale;
+  int* sum;
+};
+
 constexpr long long row_bytes(long long k) {
   return k / kBlock * 40;
 }
 
+inline MutableRow mutable_row_at(void* rows, long long k, long long r) {
+  char* base = static_cast<char*>(rows) + r * row_bytes(k);
+  return {reinterpret_cast<signed char*>(base), reinterpret_cast<float*>(base + k),
+          reinterpret_cast<int*>(base + k + k / kBlock * 4)};
+}
+
 inline Row row_at(const void* rows, long long k, long long r) {
-  const char* base = static_cast<const char*>(rows) + r * row_bytes(k);
-  return {reinterpret_cast<const signed char*>(base), reinterpret_cast<const float*>(base + k),
-          reinterpret_cast<const int*>(base + k + k / kBlock * 4)};
+  const MutableRow row = mutable_row_at(const_cast<void*>(rows), k, r);
+  return {row.q, row.scale, row.sum};
 }
 
 }  // namespace millrace::quantize
