@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/add/op.h"
+#include "kernels/argmax/op.h"
 #include "kernels/attention/op.h"
 #include "kernels/kernel.h"
 #include "kernels/kv_store/op.h"
@@ -8,7 +9,9 @@
 #include "kernels/quantize/op.h"
 #include "kernels/rmsnorm/op.h"
 #include "kernels/rope/op.h"
+#include "kernels/sample/op.h"
 #include "kernels/silu_mul/op.h"
+#include "kernels/softmax/op.h"
 #include "kernels/topk/op.h"
 
 namespace millrace {
@@ -17,13 +20,16 @@ std::span<const Op* const> ops() {
   static constexpr std::array kOps = {
       // One a line, so that two changes that each add one merge.
       &add::kOp,        //
+      &argmax::kOp,     //
       &attention::kOp,  //
       &kv_store::kOp,   //
       &matmul::kOp,     //
       &quantize::kOp,   //
       &rmsnorm::kOp,    //
       &rope::kOp,       //
+      &sample::kOp,     //
       &silu_mul::kOp,   //
+      &softmax::kOp,    //
       &topk::kOp,       //
   };
   return kOps;

@@ -13,6 +13,7 @@
 #include "kernels/topk/op.h"
 #include "kernels/topk/order.h"
 #include "kernels/topk/radix.h"
+#include "kernels/topk/row.h"
 
 MILLRACE_TARGET_AVX2
 namespace millrace::topk::avx2 {
@@ -38,31 +39,32 @@ constexpr long long round_up8(long long n) {
 }
 
 // Up to this many survivors are sorted whole; beyond, the exact k-th key is found first.
-long long most_sorted(const Args& a) {
-  return std::min(a.n, 2 * a.k + 64);
+long long most_sorted(long long n, long long k) {
+  return std::min(n, 2 * k + 64);
 }
 
-long long n_group_vectors(const Args& a) {
-  return (4 * a.k + 7) / 8;
+// The maxima of 8 * n_vectors groups bound the k-th largest; a group is one lane of `depth`
+// vectors. Below two the maxima would be the row itself.
+struct Groups {
+  long long n_vectors, depth;
+};
+
+Groups groups_of(long long n, long long k) {
+  const long long n_vectors = (4 * k + 7) / 8, depth = n / (8 * n_vectors);
+  return depth < 2 ? Groups{0, 0} : Groups{n_vectors, depth};
 }
 
-// One lane's memory. keys and indices take a whole vector past the last survivor.
+// keys and indices take a whole vector past the last survivor.
 struct Scratch {
   int32_t *keys, *indices, *maxima;
   Candidate *from, *to;
 
-  static long long words(const Args& a) {
-    return 2 * (round_up8(a.n) + 8) + 8 * n_group_vectors(a) + 4 * round_up8(most_sorted(a));
-  }
-  static Scratch at(const Args& a, const Exec& exec) {
-    auto* words = reinterpret_cast<int32_t*>(exec.workspace) + exec.lane * Scratch::words(a);
-    Scratch s;
-    s.keys = words;
-    s.indices = s.keys + round_up8(a.n) + 8;
-    s.maxima = s.indices + round_up8(a.n) + 8;
-    s.from = reinterpret_cast<Candidate*>(s.maxima + 8 * n_group_vectors(a));
-    s.to = s.from + round_up8(most_sorted(a));
-    return s;
+  Scratch(int32_t* words, long long n, long long k) {
+    keys = words;
+    indices = keys + round_up8(n) + 8;
+    maxima = indices + round_up8(n) + 8;
+    from = reinterpret_cast<Candidate*>(maxima + 8 * groups_of(n, k).n_vectors);
+    to = from + round_up8(most_sorted(n, k));
   }
 };
 
@@ -102,7 +104,6 @@ struct Range {
 };
 
 Range range_of(const int32_t* keys, long long n) {
-  // Unsigned order would put the pad first; +1 on both sides keeps it out of `least`.
   const __m256i pad = _mm256_set1_epi32(kPad), top = _mm256_set1_epi32(0x7fffffff);
   __m256i least = top, largest = pad;
   for (long long i = 0; i < n; i += 8) {
@@ -136,9 +137,9 @@ int32_t threshold(const int32_t* keys, long long n, long long k, long long slack
   return static_cast<int32_t>(least);
 }
 
-// The maxima of 8 * n_vectors groups; a group is one lane of `depth` vectors. max_ps(x, m) is m
-// where x is NaN, so a group of NaN alone counts as -Inf.
-void group_maxima(const float* x, long long n_vectors, long long depth, int32_t* maxima) {
+// max_ps(x, m) is m where x is NaN, so a group of NaN alone counts as -Inf.
+void group_maxima(const float* x, const Groups& groups, int32_t* maxima) {
+  const auto [n_vectors, depth] = groups;
   for (long long g = 0; g < n_vectors; ++g) {
     __m256 even = _mm256_set1_ps(-std::numeric_limits<float>::infinity()), odd = even;
     const float* p = x + g * depth * 8;
@@ -252,13 +253,7 @@ __m256i ranks(const int32_t* keys, long long n, long long first) {
   return _mm256_add_epi32(earlier, later);
 }
 
-struct Out {
-  float* values;
-  int* indices;
-  long long k;
-};
-
-void emit_by_rank(const Scratch& s, long long n, const Out& out) {
+void emit_by_rank(const Scratch& s, long long n, const Row& out) {
   alignas(32) int32_t rank[8];
   for (long long i = 0; i < n; i += 8) {
     store(rank, ranks(s.keys, n, i));
@@ -270,7 +265,7 @@ void emit_by_rank(const Scratch& s, long long n, const Out& out) {
   }
 }
 
-void emit_by_radix(const Scratch& s, long long n, const Out& out) {
+void emit_by_radix(const Scratch& s, long long n, const Row& out) {
   for (long long i = 0; i < n; ++i) s.from[i] = {s.keys[i], s.indices[i]};
   const Candidate* sorted = radix_sort(s.from, s.to, n);
   for (long long j = 0; j < out.k; ++j) {
@@ -279,40 +274,49 @@ void emit_by_radix(const Scratch& s, long long n, const Out& out) {
   }
 }
 
-long long survivors_of(const float* x, const Args& a, const Scratch& s) {
-  const long long n_vectors = n_group_vectors(a), depth = a.n / (8 * n_vectors);
-  if (depth < 2) return collect_all(x, a.n, s);
-  group_maxima(x, n_vectors, depth, s.maxima);
-  const int32_t least = threshold(s.maxima, 8 * n_vectors, a.k, a.k / 16);
+long long survivors_of(const Row& row, const Scratch& s) {
+  const Groups groups = groups_of(row.n, row.k);
+  if (groups.depth == 0) return collect_all(row.x, row.n, s);
+  group_maxima(row.x, groups, s.maxima);
+  const int32_t least = threshold(s.maxima, 8 * groups.n_vectors, row.k, row.k / 16);
   // At -Inf the bound says nothing: a group of NaN alone gives the same.
-  if (least <= key_of(-std::numeric_limits<float>::infinity())) return collect_all(x, a.n, s);
-  return collect(x, a.n, value_of(least), s);
-}
-
-void select_row(const float* x, const Args& a, const Scratch& s, const Out& out) {
-  long long n = survivors_of(x, a, s);
-  make_keys(s.keys, n);
-  if (n > most_sorted(a)) n = keep_exactly(s, n, a.k);
-  if (n <= kRankMost)
-    emit_by_rank(s, n, out);
-  else
-    emit_by_radix(s, n, out);
-  // A key does not tell NaNs apart; x does.
-  for (long long j = a.k - 1; j >= 0 && out.values[j] != out.values[j]; --j)
-    out.values[j] = x[out.indices[j]];
+  if (least <= key_of(-std::numeric_limits<float>::infinity())) return collect_all(row.x, row.n, s);
+  return collect(row.x, row.n, value_of(least), s);
 }
 
 }  // namespace
 
+long long scratch_words(long long n, long long k) {
+  return 2 * (round_up8(n) + 8) + 8 * groups_of(n, k).n_vectors + 4 * round_up8(most_sorted(n, k));
+}
+
+long long scratch_words_for_any_k(long long n) {
+  return 2 * (round_up8(n) + 8) + round_up8(n) + 4 * round_up8(n);  // depth >= 2: n / 2 maxima
+}
+
+void select_row(const Row& row, int32_t* scratch) {
+  const Scratch s(scratch, row.n, row.k);
+  long long n = survivors_of(row, s);
+  make_keys(s.keys, n);
+  if (n > most_sorted(row.n, row.k)) n = keep_exactly(s, n, row.k);
+  if (n <= kRankMost)
+    emit_by_rank(s, n, row);
+  else
+    emit_by_radix(s, n, row);
+  // A key does not tell NaNs apart; x does.
+  for (long long j = row.k - 1; j >= 0 && row.values[j] != row.values[j]; --j)
+    row.values[j] = row.x[row.indices[j]];
+}
+
 size_t workspace_bytes(const Args& a, int n_lanes) {
-  return static_cast<size_t>(Scratch::words(a) * n_lanes) * sizeof(int32_t);
+  return static_cast<size_t>(scratch_words(a.n, a.k) * n_lanes) * sizeof(int32_t);
 }
 
 Status run(const Args& a, Exec& exec) {
-  const Scratch scratch = Scratch::at(a, exec);
+  auto* words = reinterpret_cast<int32_t*>(exec.workspace) + exec.lane * scratch_words(a.n, a.k);
   const Share rows = exec.share(a.n_rows);
   for (long long r = rows.begin; r < rows.end; ++r)
-    select_row(a.x + r * a.n, a, scratch, {a.values + r * a.k, a.indices + r * a.k, a.k});
+    select_row({a.x + r * a.n, a.n, a.k, a.values + r * a.k, a.indices + r * a.k}, words);
   return {};
 }
 
