@@ -94,16 +94,35 @@ Fill fill_blocks(DType type, long long elems, bool hostile) {
   };
 }
 
+// Among normals: few NaN and Inf, so that most sums are finite, and nothing so big that a sum in
+// f32 passes through Inf where the reference's does not.
+float hostile_element(Rng& rng, float big) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr float kRare[] = {std::numeric_limits<float>::quiet_NaN(), kInf, -kInf};
+  const float values[] = {0.0f, -0.0f, 0x1p-149f, -0x1p-130f, 0x1p-24f, big, -1 / big};
+  const uint64_t pick = rng.below(1024);
+  if (pick < std::size(kRare)) return kRare[pick];
+  return pick < 64 ? values[pick % std::size(values)] : rng.normal();
+}
+
+Fill fill_hostile_floats(DType type, long long elems) {
+  return [=](Rng& rng, void* dst) {
+    std::vector<float> values(static_cast<size_t>(elems));
+    for (float& v : values) v = hostile_element(rng, type == DType::f16 ? 6e4f : 1e18f);
+    encode(type, values.data(), dst, elems);
+  };
+}
+
 Fill fill_weight(const Problem& p) {
   const long long elems = p.n * p.k;
   if (is_block_format(p.w_type)) return fill_blocks(p.w_type, elems, p.hostile);
-  return fill_normal(p.w_type, elems);
+  return p.hostile ? fill_hostile_floats(p.w_type, elems) : fill_normal(p.w_type, elems);
 }
 
 Fill fill_x(const Problem& p) {
   if (p.x_type == DType::q8_row) return fill_q8_rows(p.n_rows, p.k, p.hostile);
   const long long elems = p.n_rows * p.k;
-  return p.hostile ? fill_hostile(p.x_type, elems) : fill_normal(p.x_type, elems);
+  return p.hostile ? fill_hostile_floats(p.x_type, elems) : fill_normal(p.x_type, elems);
 }
 
 // |weight| of row o, a product and its minimum taken apart: they may cancel, their roundings do
@@ -194,11 +213,31 @@ void add_edges(DType type, std::vector<Case>& out) {
       {.w_type = type, .n_rows = 3, .n = 17, .k = u, .x_type = x_type, .y_type = DType::bf16}));
 }
 
+// Floats have no blocks: odd k too, and one that is more than a chunk of the walk.
+void add_float_edges(DType type, std::vector<Case>& out) {
+  const Shape shapes[] = {{1, 1, 1},   {1, 17, 33},  {2, 15, 7},   {3, 31, 64}, {5, 40, 65},
+                          {6, 33, 31}, {9, 48, 257}, {17, 65, 96}, {23, 16, 3}, {0, 16, 5}};
+  for (const Shape& s : shapes)
+    out.push_back(
+        make_case({.w_type = type, .n_rows = s.n_rows, .n = s.n, .k = s.k, .x_type = DType::f32}));
+  for (const Shape& s : {Shape{1, 100, 77}, Shape{13, 40, 301}})
+    out.push_back(make_case({.w_type = type,
+                             .n_rows = s.n_rows,
+                             .n = s.n,
+                             .k = s.k,
+                             .x_type = DType::f32,
+                             .hostile = true}));
+}
+
 // One row reads the weight once: the decode step. 8 and 512 rows: a small batch and prefill.
 void add_timed(DType type, std::initializer_list<Shape> shapes, std::vector<Case>& out) {
   for (const Shape& s : shapes)
-    out.push_back(
-        make_case({.w_type = type, .n_rows = s.n_rows, .n = s.n, .k = s.k, .timed = true}));
+    out.push_back(make_case({.w_type = type,
+                             .n_rows = s.n_rows,
+                             .n = s.n,
+                             .k = s.k,
+                             .x_type = is_block_format(type) ? DType::q8_row : DType::f32,
+                             .timed = true}));
 }
 
 }  // namespace
@@ -241,6 +280,7 @@ Case make_case(const Problem& p) {
 std::vector<Case> cases() {
   std::vector<Case> out;
   for (DType type : kBlockTypes) add_edges(type, out);
+  for (DType type : {DType::f32, DType::f16, DType::bf16}) add_float_edges(type, out);
   for (DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1})
     add_timed(type,
               {{1, 576, 576},
@@ -263,6 +303,8 @@ std::vector<Case> cases() {
                {512, 2048, 1024},
                {512, 1024, 3072}},
               out);
+  for (DType type : {DType::f32, DType::f16, DType::bf16})
+    add_timed(type, {{1, 2048, 1024}, {1, 1024, 3072}, {8, 2048, 1024}, {512, 2048, 1024}}, out);
   return out;
 }
 

@@ -32,15 +32,20 @@ extern const Op kOp;
 Status validate(const Args& args);
 std::span<const Variant> variants();
 
-// The 32-element block formats in layout tiles16; Q4_K, Q5_K, Q6_K in layout tiles16_k.
+// run: the 32-element block formats in layout tiles16. run_kquants: Q4_K, Q5_K, Q6_K in tiles16_k.
+// run_floats: f32, f16, bf16 in tiles16_f.
 namespace avx512_vnni {
 size_t workspace_bytes(const Args& args, int n_lanes);
 Status run(const Args& args, Exec& exec);
 Status run_kquants(const Args& args, Exec& exec);
 }  // namespace avx512_vnni
+namespace avx512 {
+Status run_floats(const Args& args, Exec& exec);
+}
 namespace avx2 {
 Status run_kquants(const Args& args, Exec& exec);
-}
+Status run_floats(const Args& args, Exec& exec);
+}  // namespace avx2
 // The class i8b32 as plain loops over the file's blocks: every block format, bit for bit.
 namespace scalar {
 bool takes(const Args& args);

@@ -6,6 +6,7 @@
 #include "kernels/matmul/kquants.h"
 #include "kernels/matmul/op.h"
 #include "kernels/matmul/pack.h"
+#include "kernels/matmul/pack_floats.h"
 #include "kernels/matmul/pack_kquants.h"
 #include "tensor/format.h"
 
@@ -17,18 +18,18 @@ std::string key(const Args& a) {
                      name_of(a.x_type), name_of(a.y_type));
 }
 
-bool is_float(DType type) {
-  return type == DType::f32 || type == DType::f16 || type == DType::bf16;
-}
-
 bool types_fit(const Args& a) {
   if (a.y_type != DType::f32 && a.y_type != DType::bf16) return false;
-  if (is_float(a.w_type)) return a.x_type == DType::f32 || a.x_type == DType::bf16;
+  if (is_float_weight(a.w_type)) return a.x_type == DType::f32 || a.x_type == DType::bf16;
   return a.w_type >= DType::q8_0 && a.w_type <= DType::iq4_xs && a.x_type == DType::q8_row;
 }
 
 bool takes_kquants(const Args& a) {
   return is_kquant(a.w_type) && a.x_type == DType::q8_row && a.y_type == DType::f32;
+}
+
+bool takes_floats(const Args& a) {
+  return is_float_weight(a.w_type) && a.x_type == DType::f32 && a.y_type == DType::f32;
 }
 
 template <size_t (*Bytes)(const Args&), void (*Pack)(const Args&, const void*, void*),
@@ -46,6 +47,7 @@ constexpr Layout make_layout(std::string_view name) {
 constexpr std::array kLayouts = {
     make_layout<tiles16::packed_bytes, tiles16::pack, tiles16::unpack>("tiles16"),
     make_layout<kquant_bytes, pack_kquant, unpack_kquant>("tiles16_k"),
+    make_layout<floats_bytes, pack_floats, unpack_floats>("tiles16_f"),
 };
 
 std::span<const Layout> layouts() {
@@ -75,6 +77,18 @@ constexpr std::array kVariants = {
             .takes = erase_takes<Args, takes_kquants>,
             .workspace_bytes = erase_workspace<Args, kquant_workspace_bytes>,
             .run = erase_run<Args, avx2::run_kquants>},
+    Variant{.name = "avx512_floats",
+            .isa = Isa::avx512,
+            .numerics = kF32,
+            .layout = "tiles16_f",
+            .takes = erase_takes<Args, takes_floats>,
+            .run = erase_run<Args, avx512::run_floats>},
+    Variant{.name = "avx2_floats",
+            .isa = Isa::avx2,
+            .numerics = kF32,
+            .layout = "tiles16_f",
+            .takes = erase_takes<Args, takes_floats>,
+            .run = erase_run<Args, avx2::run_floats>},
     Variant{.name = "scalar",
             .numerics = kI8B32,
             .takes = erase_takes<Args, scalar::takes>,
