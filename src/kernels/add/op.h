@@ -1,5 +1,6 @@
 // Elementwise sum, the residual connection. Numerics: class cpu.add.f32, one correctly rounded f32
-// addition per element; no order to choose, so every variant gives the reference's bits.
+// addition per element; no order to choose, so every variant gives the reference's bits (of two
+// NaNs, which one comes out is not promised).
 #pragma once
 
 #include <span>

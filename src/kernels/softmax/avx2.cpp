@@ -1,5 +1,6 @@
 #include <immintrin.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "base/isa.h"
@@ -80,7 +81,11 @@ Status run(const Args& a, Exec& exec) {
     const float* x = a.x + r * a.n;
     float* y = a.y + r * a.n;
     const Exponent e = {_mm256_set1_ps(largest(x, a.n)), _mm256_set1_ps(a.scale)};
-    scale_row(y, a.n, 1.0f / exponentials(e, x, y, a.n));
+    const float sum = exponentials(e, x, y, a.n);
+    if (sum != sum)
+      std::fill_n(y, a.n, std::numeric_limits<float>::quiet_NaN());
+    else
+      scale_row(y, a.n, 1.0f / sum);
   }
   return {};
 }

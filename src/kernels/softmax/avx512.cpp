@@ -1,5 +1,6 @@
 #include <immintrin.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "base/isa.h"
@@ -54,7 +55,11 @@ Status run(const Args& a, Exec& exec) {
   for (long long r = rows.begin; r < rows.end; ++r) {
     const float* x = a.x + r * a.n;
     float* y = a.y + r * a.n;
-    scale_row(y, a.n, 1.0f / exponentials(x, y, a.n, largest(x, a.n), a.scale));
+    const float sum = exponentials(x, y, a.n, largest(x, a.n), a.scale);
+    if (sum != sum)
+      std::fill_n(y, a.n, std::numeric_limits<float>::quiet_NaN());
+    else
+      scale_row(y, a.n, 1.0f / sum);
   }
   return {};
 }
