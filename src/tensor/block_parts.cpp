@@ -1,9 +1,11 @@
 #include "tensor/block_parts.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "base/check.h"
 #include "tensor/blocks.h"
@@ -22,12 +24,12 @@ struct Plane {
   int run = 1;
   int bits = 0;
 
-  int byte(int i) const { return offset + run * (i / (run * (8 / bits))) + i % run; }
-  int shift(int i) const { return bits * (i / run % (8 / bits)); }
-  int get(const uint8_t* block, int i) const {
+  constexpr int byte(int i) const { return offset + run * (i / (run * (8 / bits))) + i % run; }
+  constexpr int shift(int i) const { return bits * (i / run % (8 / bits)); }
+  constexpr int get(const uint8_t* block, int i) const {
     return offset == kNone ? 0 : (block[byte(i)] >> shift(i)) & ((1 << bits) - 1);
   }
-  void put(uint8_t* block, int i, int value) const {
+  constexpr void put(uint8_t* block, int i, int value) const {
     if (offset == kNone) return;
     block[byte(i)] |= static_cast<uint8_t>((value & ((1 << bits) - 1)) << shift(i));
   }
@@ -154,13 +156,6 @@ constexpr Packing kPackings[] = {q8_0(),
                                  nibbles<BlockIq4Nl>(plain_shape(4, 0, false, true)),
                                  iq4_xs()};
 
-const Packing& packing_of(DType type) {
-  const int i = static_cast<int>(type) - static_cast<int>(DType::q8_0);
-  MILLRACE_CHECK(i >= 0 && i < static_cast<int>(std::size(kPackings)), "{} is no block format",
-                 name_of(type));
-  return kPackings[i];
-}
-
 uint16_t get_f16(const uint8_t* block, int offset) {
   uint16_t bits;
   std::memcpy(&bits, block + offset, 2);
@@ -193,11 +188,13 @@ void put_six_bit(uint8_t* bytes, int i, int value) {
   bytes[at.high_byte] |= static_cast<uint8_t>((value >> 4 & 3) << 6);
 }
 
-int get_scale(const Packing& p, const uint8_t* block, int i) {
+template <const Packing& p>
+int get_scale(const uint8_t* block, int i) {
   if (p.scales == Scales::six_bit_pair) return get_six_bit(block + p.scale_low.offset, i);
   return p.scale_low.get(block, i) | p.scale_high.get(block, i) << p.scale_low.bits;
 }
-void put_scale(const Packing& p, uint8_t* block, int i, int value) {
+template <const Packing& p>
+void put_scale(uint8_t* block, int i, int value) {
   if (p.scales == Scales::six_bit_pair) return put_six_bit(block + p.scale_low.offset, i, value);
   p.scale_low.put(block, i, value);
   p.scale_high.put(block, i, value >> p.scale_low.bits);
@@ -208,15 +205,8 @@ int code_of(const BlockShape& shape, int q) {
   return static_cast<int>(std::ranges::find(kIq4Values, q) - std::begin(kIq4Values)) & 15;
 }
 
-}  // namespace
-
-const BlockShape& block_shape(DType type) {
-  return packing_of(type).shape;
-}
-
-void unpack_block(DType type, const void* block, BlockParts& parts) {
-  const Packing& p = packing_of(type);
-  const auto* bytes = static_cast<const uint8_t*>(block);
+template <const Packing& p>
+void unpack(const uint8_t* bytes, BlockParts& parts) {
   const int n_groups = p.shape.n_groups();
   const bool lone_min = p.shape.has_min && p.scales == Scales::none;
   parts.d = get_f16(bytes, p.d_offset);
@@ -224,8 +214,8 @@ void unpack_block(DType type, const void* block, BlockParts& parts) {
   if (lone_min) parts.dmin ^= 0x8000;
   for (int i = 0; i < n_groups; ++i) {
     const bool scaled = p.scales != Scales::none;
-    parts.scale[i] = static_cast<int8_t>(scaled ? get_scale(p, bytes, i) - p.shape.scale_bias : 1);
-    const int min = scaled && p.shape.has_min ? get_scale(p, bytes, n_groups + i) : lone_min;
+    parts.scale[i] = static_cast<int8_t>(scaled ? get_scale<p>(bytes, i) - p.shape.scale_bias : 1);
+    const int min = scaled && p.shape.has_min ? get_scale<p>(bytes, n_groups + i) : lone_min;
     parts.min[i] = static_cast<uint8_t>(min);
   }
   for (int i = 0; i < p.shape.elems; ++i) {
@@ -234,11 +224,9 @@ void unpack_block(DType type, const void* block, BlockParts& parts) {
   }
 }
 
-void pack_block(DType type, const BlockParts& parts, void* block) {
-  const Packing& p = packing_of(type);
-  auto* bytes = static_cast<uint8_t*>(block);
+template <const Packing& p>
+void pack(const BlockParts& parts, uint8_t* bytes) {
   const int n_groups = p.shape.n_groups();
-  std::memset(bytes, 0, static_cast<size_t>(format_of(type).block_bytes));
   std::memcpy(bytes + p.d_offset, &parts.d, 2);
   if (p.shape.has_min) {
     const uint16_t sign = p.scales == Scales::none ? 0x8000 : 0;
@@ -246,14 +234,48 @@ void pack_block(DType type, const BlockParts& parts, void* block) {
     std::memcpy(bytes + p.min_offset, &min, 2);
   }
   for (int i = 0; i < n_groups && p.scales != Scales::none; ++i) {
-    put_scale(p, bytes, i, parts.scale[i] + p.shape.scale_bias);
-    if (p.shape.has_min) put_scale(p, bytes, n_groups + i, parts.min[i]);
+    put_scale<p>(bytes, i, parts.scale[i] + p.shape.scale_bias);
+    if (p.shape.has_min) put_scale<p>(bytes, n_groups + i, parts.min[i]);
   }
   for (int i = 0; i < p.shape.elems; ++i) {
     const int code = code_of(p.shape, parts.q[i]);
     p.low.put(bytes, i, code);
     p.high.put(bytes, i, code >> p.low.bits);
   }
+}
+
+// One instance per format, so that every position and shift is a constant where it is used.
+struct Functions {
+  void (*unpack)(const uint8_t* bytes, BlockParts& parts);
+  void (*pack)(const BlockParts& parts, uint8_t* bytes);
+};
+
+template <size_t... i>
+constexpr std::array<Functions, sizeof...(i)> functions(std::index_sequence<i...>) {
+  return {{{unpack<kPackings[i]>, pack<kPackings[i]>}...}};
+}
+constexpr auto kFunctions = functions(std::make_index_sequence<std::size(kPackings)>());
+
+size_t index_of(DType type) {
+  const size_t i = static_cast<size_t>(type) - static_cast<size_t>(DType::q8_0);
+  MILLRACE_CHECK(i < std::size(kPackings), "{} is no block format", name_of(type));
+  return i;
+}
+
+}  // namespace
+
+const BlockShape& block_shape(DType type) {
+  return kPackings[index_of(type)].shape;
+}
+
+void unpack_block(DType type, const void* block, BlockParts& parts) {
+  kFunctions[index_of(type)].unpack(static_cast<const uint8_t*>(block), parts);
+}
+
+void pack_block(DType type, const BlockParts& parts, void* block) {
+  auto* bytes = static_cast<uint8_t*>(block);
+  std::memset(bytes, 0, static_cast<size_t>(format_of(type).block_bytes));
+  kFunctions[index_of(type)].pack(parts, bytes);
 }
 
 }  // namespace millrace

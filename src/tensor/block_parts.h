@@ -29,7 +29,7 @@ struct BlockShape {
   int scale_bias;
   bool has_min;
   bool table;  // q is an index of kIq4Values
-  int n_groups() const { return elems / group; }
+  constexpr int n_groups() const { return elems / group; }
 };
 
 const BlockShape& block_shape(DType type);  // block formats of GGUF only
