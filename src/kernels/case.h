@@ -82,7 +82,9 @@ void put_args(ArgsBox& box, const Args& args) {
 // seed.
 Fill fill_normal(DType type, int64_t elems, float stddev = 1.0f);  // f32, f16, bf16
 Fill fill_uniform(DType type, int64_t elems, float lo, float hi);  // f32, f16, bf16
-Fill fill_hostile(DType type, int64_t elems);   // NaN, +-Inf, denormals, +-0, huge, among normals
+Fill fill_hostile(DType type, int64_t elems);  // NaN, +-Inf, denormals, +-0, huge, among normals
+// Block formats: normals, encoded; if hostile, half of the blocks hold extreme integers and scales.
+Fill fill_blocks(DType type, int64_t elems, bool hostile = false);
 Fill fill_index(int64_t elems, int64_t below);  // i32 in [0, below)
 Fill fill_zero(size_t bytes);
 

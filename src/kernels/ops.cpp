@@ -3,6 +3,7 @@
 #include "kernels/add/op.h"
 #include "kernels/argmax/op.h"
 #include "kernels/attention/op.h"
+#include "kernels/embedding/op.h"
 #include "kernels/kernel.h"
 #include "kernels/kv_store/op.h"
 #include "kernels/matmul/op.h"
@@ -22,6 +23,7 @@ std::span<const Op* const> ops() {
       &add::kOp,        //
       &argmax::kOp,     //
       &attention::kOp,  //
+      &embedding::kOp,  //
       &kv_store::kOp,   //
       &matmul::kOp,     //
       &quantize::kOp,   //

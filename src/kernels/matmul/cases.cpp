@@ -59,41 +59,6 @@ Fill fill_q8_rows(long long n_rows, long long k, bool hostile) {
   };
 }
 
-// A block of extreme or random integers under an extreme fp16 scale.
-void make_hostile(Rng& rng, DType type, uint8_t* block) {
-  constexpr int kPatterns[] = {0x00, 0x80, 0x7f, 0xff};
-  constexpr uint16_t kScales[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x7bff, 0x03ff, 0x3c00, 0x2000};
-  const uint64_t pattern = rng.below(8);
-  for (int i = 0; i < format_of(type).block_bytes; ++i)
-    block[i] = static_cast<uint8_t>(pattern < 4 ? kPatterns[pattern] : rng.below(256));
-  BlockParts parts;
-  unpack_block(type, block, parts);
-  parts.d = rng.below(64) == 0 ? uint16_t{0x7e00} : kScales[rng.below(8)];
-  parts.dmin = kScales[rng.below(8)];
-  pack_block(type, parts, block);
-}
-
-// Blocks are drawn from a bank of quantised normals: encoding all of a big weight takes seconds.
-Fill fill_blocks(DType type, long long elems, bool hostile) {
-  return [=](Rng& rng, void* dst) {
-    const Format& f = format_of(type);
-    const long long n_blocks = elems / f.block_elems,
-                    n_bank = std::min<long long>(n_blocks, 4096 / f.block_elems);
-    const auto bytes = static_cast<size_t>(f.block_bytes);
-    std::vector<float> values(static_cast<size_t>(n_bank * f.block_elems));
-    for (float& v : values) v = rng.normal();
-    std::vector<uint8_t> bank(static_cast<size_t>(n_bank) * bytes);
-    encode(type, values.data(), bank.data(), n_bank * f.block_elems);
-    for (long long b = 0; b < n_blocks; ++b) {
-      auto* block = static_cast<uint8_t*>(dst) + static_cast<size_t>(b) * bytes;
-      if (hostile && rng.below(2) == 0)
-        make_hostile(rng, type, block);
-      else
-        std::memcpy(block, bank.data() + rng.below(static_cast<uint64_t>(n_bank)) * bytes, bytes);
-    }
-  };
-}
-
 // Among normals: few NaN and Inf, so that most sums are finite, and nothing so big that a sum in
 // f32 passes through Inf where the reference's does not.
 float hostile_element(Rng& rng, float big) {

@@ -1,0 +1,51 @@
+#include <array>
+
+#include "kernels/embedding/cases.h"
+#include "kernels/embedding/op.h"
+#include "tensor/format.h"
+
+namespace millrace::embedding {
+namespace {
+
+std::string key(const Args& a) {
+  return fmt::format("rows={} n={} vocab={} table={}", a.n_rows, a.n, a.n_vocab,
+                     name_of(a.table_type));
+}
+
+constexpr std::string_view kExact = "cpu.embedding.exact";
+
+constexpr std::array kVariants = {
+    Variant{
+        .name = "avx2", .isa = Isa::avx2, .numerics = kExact, .run = erase_run<Args, avx2::run>},
+    Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
+};
+
+bool has_codec(DType type) {
+  return type != DType::i32 && type != DType::i8 && type != DType::u8 && type != DType::q8_row;
+}
+
+}  // namespace
+
+Status validate(const Args& a) {
+  if (!has_codec(a.table_type))
+    return error(Code::unsupported, "embedding: a table of {}", name_of(a.table_type));
+  const int block = format_of(a.table_type).block_elems;
+  if (a.n_rows < 0 || a.n_vocab < 1 || a.n < 1 || a.n % block != 0)
+    return error(Code::invalid_argument,
+                 "embedding: {} rows of {} from a table of {} rows of {} (rows >= 0, vocabulary >= "
+                 "1, n a multiple of {})",
+                 a.n_rows, a.n, a.n_vocab, name_of(a.table_type), block);
+  return {};
+}
+
+std::span<const Variant> variants() {
+  return kVariants;
+}
+
+const Op kOp = {.name = "embedding",
+                .variants = variants,
+                .cases = cases,
+                .validate = erase_validate<Args, validate>,
+                .key = erase_key<Args, key>};
+
+}  // namespace millrace::embedding
