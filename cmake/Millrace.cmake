@@ -42,16 +42,18 @@ function(millrace_library folder)
 endfunction()
 
 # millrace_test(name SOURCES file... LINKS lib...): one program, one ctest entry per TEST, one label
-# each (gtest_discover_tests drops a second): `threads` for suites named *Threads*, which also run
-# under TSan, `full` for *Full*, `fast` for the rest. Parameterised tests go by the name their suite
-# gives them; their printed value would be bytes.
+# each (gtest_discover_tests drops a second). `threads`, which also runs under TSan: suites named
+# *Threads*, and the kernels' promise 1, which runs them on several lanes. `full`: suites named *Full*.
+# The rest is `fast`. Parameterised tests go by the name their suite gives them; their printed value
+# would be bytes.
 function(millrace_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} fmt::fmt Threads::Threads GTest::gtest GTest::gtest_main)
   set(discover DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_PREFIX "${name}.")
-  gtest_discover_tests(${name} ${discover} TEST_FILTER "-*Threads*:*Full*" PROPERTIES LABELS fast)
-  gtest_discover_tests(${name} ${discover} TEST_FILTER "*Threads*-*Full*" TEST_LIST ${name}_threads
+  set(threads "*Threads*:*_keeps_promise1")
+  gtest_discover_tests(${name} ${discover} TEST_FILTER "-${threads}:*Full*" PROPERTIES LABELS fast)
+  gtest_discover_tests(${name} ${discover} TEST_FILTER "${threads}:-*Full*" TEST_LIST ${name}_threads
     PROPERTIES LABELS threads)
   gtest_discover_tests(${name} ${discover} TEST_FILTER "*Full*" TEST_LIST ${name}_full
     PROPERTIES LABELS full)

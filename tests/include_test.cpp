@@ -24,9 +24,10 @@ constexpr std::array<std::string_view, 11> kHouse = {"base",    "machine", "memo
                                                      "kernels", "exec",    "model",  "engine",
                                                      "serve",   "lab",     "cli"};
 
-// What a kernel folder shows to the others: its Args, its contract, the layout of rows it makes for
-// them, and its device body without a launch.
-constexpr std::array<std::string_view, 4> kPublic = {"args.h", "op.h", "row.h", "tile.cuh"};
+// What a kernel folder shows to the others: its Args, its contract, the layout of the rows or the
+// order of the elements that it defines for them, and its device body without a launch.
+constexpr std::array<std::string_view, 5> kPublic = {"args.h", "op.h", "row.h", "order.h",
+                                                     "tile.cuh"};
 
 struct Boundary {
   std::string_view header, folder;
