@@ -30,9 +30,9 @@ struct Args {
   long long page_tokens;  // a power of two, 16 to 256: a page never straddles two chunks
   long long n_seqs;
   long long max_pages;  // of one sequence
-  float scale;
-  DType q_type;   // f32 or bf16
-  DType kv_type;  // f16, bf16 or f32
+  float scale;          // above 0
+  DType q_type;         // f32 or bf16
+  DType kv_type;        // f16, bf16 or f32
 };
 
 }  // namespace millrace::attention

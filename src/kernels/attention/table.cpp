@@ -74,6 +74,8 @@ Status validate_cache(const Args& a) {
 Status validate(const Args& a) {
   MILLRACE_TRY(validate_shape(a));
   MILLRACE_TRY(validate_cache(a));
+  if (!(a.scale > 0))
+    return error(Code::invalid_argument, "attention: scale {} (above 0)", a.scale);
   const bool q_ok = a.q_type == DType::f32 || a.q_type == DType::bf16;
   const bool kv_ok = a.kv_type == DType::f16 || a.kv_type == DType::bf16 || a.kv_type == DType::f32;
   if (!q_ok || !kv_ok)
