@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "kernels/pick.h"
 #include "lab/progress.h"
 
 namespace millrace::cli {
@@ -42,12 +43,6 @@ nlohmann::json to_json(const Outcome& o) {
           {"cases_declined", o.n_declined},
           {"failures", o.failures},
           {"seconds", o.seconds}};
-}
-
-std::string op_names() {
-  std::string names;
-  for (const Op* op : ops()) names += fmt::format("{}{}", names.empty() ? "" : ", ", op->name);
-  return names;
 }
 
 std::vector<Outcome> run_steps(lab::Runner& runner, const Op* only, bool table,
