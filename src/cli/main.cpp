@@ -5,6 +5,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Millrace: an inference engine, and the lab that measures its kernels"};
   app.require_subcommand(1);
   int exit_code = 0;
+  add_bench(app, exit_code);
   add_selftest(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace millrace {
 
 void Program::add(const Variant& variant, const ArgsBox& args) {
@@ -34,15 +36,36 @@ Status Program::run_lane(Lane& lane, size_t begin, size_t end) {
   return first;
 }
 
+Status Program::first_failure() {
+  for (Status& status : lane_status_)
+    if (!status.ok()) return std::move(status);
+  return {};
+}
+
 Status Program::run(Team& team, size_t begin, size_t end) {
   MILLRACE_CHECK(lane_status_.size() == static_cast<size_t>(team.size()),
                  "prepared for {} lanes, run on {}", lane_status_.size(), team.size());
   team.run([&](Lane& lane) {
     lane_status_[static_cast<size_t>(lane.index)] = run_lane(lane, begin, end);
   });
-  for (Status& status : lane_status_)
-    if (!status.ok()) return std::move(status);
-  return {};
+  return first_failure();
+}
+
+Result<int64_t> Program::time_ns(Team& team, size_t begin, size_t end, int repeats) {
+  MILLRACE_CHECK(lane_status_.size() == static_cast<size_t>(team.size()),
+                 "prepared for {} lanes, run on {}", lane_status_.size(), team.size());
+  int64_t elapsed_ns = 0;
+  team.run([&](Lane& lane) {
+    Status& status = lane_status_[static_cast<size_t>(lane.index)];
+    status = Status();
+    lane.sync();
+    const int64_t start_ns = now_ns();
+    for (int i = 0; i < repeats; ++i)
+      if (Status s = run_lane(lane, begin, end); status.ok()) status = std::move(s);
+    if (lane.index == 0) elapsed_ns = now_ns() - start_ns;
+  });
+  MILLRACE_TRY(first_failure());
+  return elapsed_ns;
 }
 
 }  // namespace millrace

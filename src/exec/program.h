@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "base/status.h"
@@ -29,12 +30,17 @@ class Program {
   Status run(Team& team, size_t begin, size_t end);
   Status run(Team& team) { return run(team, 0, calls_.size()); }
 
+  // Runs calls [begin, end) `repeats` times over inside one dispatch; the nanoseconds from when all
+  // lanes are there to when all are done.
+  Result<int64_t> time_ns(Team& team, size_t begin, size_t end, int repeats);
+
  private:
   struct Call {
     const Variant* variant;
     ArgsBox args;
   };
   Status run_lane(Lane& lane, size_t begin, size_t end);
+  Status first_failure();
 
   std::vector<Call> calls_;
   HostBuffer workspace_;

@@ -2,31 +2,13 @@
 
 #include <cstring>
 
+#include "lab/bytes.h"
 #include "tensor/format.h"
 
 namespace millrace::lab {
 namespace {
 
 constexpr std::byte kSlack{0xa5};
-constexpr std::byte kPoison{0xff};  // reads as NaN in every float type, -1 in integers
-
-uint64_t hash_of(const std::byte* data, size_t bytes) {
-  uint64_t h = 0x9e3779b97f4a7c15;
-  size_t i = 0;
-  for (; i + 8 <= bytes; i += 8) {
-    uint64_t word;
-    std::memcpy(&word, data + i, 8);
-    h = (h ^ word) * 0xff51afd7ed558ccd;
-    h ^= h >> 32;
-  }
-  for (; i < bytes; ++i) h = (h ^ static_cast<uint64_t>(data[i])) * 0xff51afd7ed558ccd;
-  return h ^ (h >> 29);
-}
-
-bool is_input(Role role) {
-  return role == Role::in || role == Role::weight;
-}
-
 size_t align_of(const Port& port) {
   if (port.align != 0) return port.align;
   if (!is_block_format(port.type)) return static_cast<size_t>(format_of(port.type).block_bytes);

@@ -24,8 +24,9 @@ class CpuRunner : public Runner {
     MILLRACE_ASSIGN(const ArgsBox args, instance.args_for(variant));
     Program program;
     program.add(variant, args);
-    MILLRACE_TRY(program.prepare(n_lanes));
-    return program.run(team_of(n_lanes));
+    Team& team = team_of(n_lanes);
+    MILLRACE_TRY(program.prepare(team.size()));
+    return program.run(team);
   }
 
  private:

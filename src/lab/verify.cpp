@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "exec/program.h"
+#include "lab/bytes.h"
 #include "lab/compare.h"
 #include "tensor/format.h"
 
@@ -12,10 +13,6 @@ namespace millrace::lab {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-
-bool is_output(Role role) {
-  return role == Role::out || role == Role::inout;
-}
 
 std::vector<Bytes> outputs_of(const Instance& it) {
   std::vector<Bytes> out;

@@ -1,0 +1,113 @@
+#include "lab/bench.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace millrace::lab {
+namespace {
+
+// Stop at this many times the given seconds, even with fewer rounds than wanted.
+constexpr double kOverrun = 4;
+
+struct Rounds {
+  Rig& rig;
+  std::string_view mode;
+  const BenchOptions& options;
+  const Watch& watch;
+  std::vector<std::vector<double>> us;  // [participant][round]; the last one is the twin of 0
+
+  // A twin is timed exactly as the variant it repeats.
+  size_t variant_of(size_t participant) const {
+    return participant + 1 == us.size() ? 0 : participant;
+  }
+
+  // Participant p goes (p + round)-th: over as many rounds as there are participants each has had
+  // every place once.
+  Status run_round(size_t round) {
+    const size_t n = us.size();
+    for (size_t place = 0; place < n; ++place) {
+      const size_t p = (place + n - round % n) % n;
+      MILLRACE_ASSIGN(const double sample, rig.time_us(variant_of(p), mode));
+      us[p].push_back(sample);
+    }
+    return {};
+  }
+
+  bool narrow() const {
+    return std::all_of(us.begin(), us.end(), [&](const auto& samples) {
+      return median_interval(samples).relative_width() <= options.width;
+    });
+  }
+
+  bool enough(double spent_seconds) const {
+    const int n = static_cast<int>(us[0].size());
+    if (n >= options.max_rounds || spent_seconds > kOverrun * options.seconds) return true;
+    if (n < options.min_rounds) return false;
+    return spent_seconds >= options.seconds || narrow();
+  }
+
+  // False when the user stopped it; whole rounds only are kept.
+  Result<bool> run(double share_before, double share) {
+    const int64_t start_ns = now_ns();
+    MILLRACE_TRY(run_round(0));  // wakes clocks and caches; not kept
+    for (auto& samples : us) samples.clear();
+    for (size_t round = 0;; ++round) {
+      const double spent = static_cast<double>(now_ns() - start_ns) * 1e-9;
+      if (round > 0 && enough(spent)) return true;
+      if (watch.stop) return false;
+      watch.progress(share_before + share * std::min(1.0, spent / options.seconds), mode);
+      MILLRACE_TRY(run_round(round));
+    }
+  }
+};
+
+}  // namespace
+
+BenchOptions quick_options() {
+  BenchOptions options;
+  options.seconds = 0.4;
+  options.width = 0.02;
+  options.min_rounds = 7;
+  options.mount = {.sample_seconds = 0.004, .verify_seconds = 0.2, .fill_seconds = 0.1};
+  return options;
+}
+
+double CaseRun::noise(std::string_view mode) const {
+  for (const Series& twin : twins)
+    if (twin.mode == mode) return noise_of(find(twin.variant->name, mode)->us, twin.us);
+  return 0;
+}
+
+const Series* CaseRun::find(std::string_view variant, std::string_view mode) const {
+  for (const Series& s : series)
+    if (s.variant->name == variant && s.mode == mode) return &s;
+  return nullptr;
+}
+
+Result<CaseRun> bench_case(Target& target, const PlanItem& item, const BenchOptions& options,
+                           const Watch& watch) {
+  constexpr double kMountShare = 0.3;  // of a case's time, for the progress line only
+  watch.progress(0, "filling and verifying");
+  const auto& variants = item.variants;
+  MILLRACE_ASSIGN(const auto rig, target.mount(*item.op, item.problem, variants, options.mount));
+  CaseRun run;
+  run.op = item.op;
+  run.problem = item.problem;
+  run.key = item.key;
+  run.mount = rig->info();
+  const auto modes = target.modes();
+  const double share = (1 - kMountShare) / static_cast<double>(modes.size());
+  for (size_t m = 0; m < modes.size() && run.complete; ++m) {
+    Rounds rounds{*rig, modes[m], options, watch, {}};
+    rounds.us.resize(variants.size() + 1);
+    MILLRACE_ASSIGN(run.complete, rounds.run(kMountShare + static_cast<double>(m) * share, share));
+    if (rounds.us.back().empty()) break;
+    for (size_t v = 0; v < variants.size(); ++v)
+      run.series.push_back({variants[v], modes[m], std::move(rounds.us[v])});
+    run.twins.push_back({variants[0], modes[m], std::move(rounds.us.back())});
+  }
+  return run;
+}
+
+}  // namespace millrace::lab

@@ -1,0 +1,58 @@
+// Measuring one case: every variant and an A/A twin of the first, one sample each a round, in
+// rotating order, until the medians are known well enough or the time is spent. What comes out is
+// all samples, paired by round; rows with units and shares of the floor are made in lab/row.h.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "lab/plan.h"
+#include "lab/stats.h"
+#include "lab/target.h"
+
+namespace millrace::lab {
+
+struct BenchOptions {
+  double seconds = 2;    // about how long each mode of a case is timed
+  double width = 0.005;  // stop early when every median's interval is this narrow
+  int min_rounds = 11;   // the sign test needs this many for a family of comparisons
+  int max_rounds = 400;
+  MountOptions mount;
+};
+BenchOptions quick_options();
+
+// One variant of one case in one mode: microseconds a call, one per round.
+struct Series {
+  const Variant* variant = nullptr;
+  std::string_view mode;
+  std::vector<double> us;
+};
+
+struct CaseRun {
+  const Op* op = nullptr;
+  Case problem;
+  std::string key;
+  std::vector<Series> series;  // by mode, then variant
+  // Per mode: the twin of the first variant, and what it differs by (log-ratio).
+  std::vector<Series> twins;
+  MountInfo mount;
+  bool complete = true;  // false: stopped by the user
+
+  double noise(std::string_view mode) const;
+  const Series* find(std::string_view variant, std::string_view mode) const;
+};
+
+struct Watch {
+  const std::atomic<bool>& stop;
+  std::function<void(double share, std::string_view what)> progress;
+};
+
+// Mounts, verifies and times. A failed verification is an error: nothing of the case is reported.
+Result<CaseRun> bench_case(Target& target, const PlanItem& item, const BenchOptions& options,
+                           const Watch& watch);
+
+}  // namespace millrace::lab

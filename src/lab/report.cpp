@@ -1,0 +1,90 @@
+#include "lab/report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace millrace::lab {
+namespace {
+
+constexpr std::string_view kLine =
+    "{:<10} {:<26} {:<18} {:<5} {:>3} {:>9} {:>19} {:>8} {:>8} {:>7} {:<6} {:>6} {:>6}\n";
+
+std::string percent(double value) {
+  return value > 0 ? fmt::format("{:.1f}", value) : "-";
+}
+
+nlohmann::json finite_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
+
+}  // namespace
+
+std::string short_number(double value) {
+  if (!std::isfinite(value)) return "?";
+  if (value == 0) return "0";
+  const double size = std::fabs(value);
+  return fmt::format("{:.{}f}", value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
+}
+
+std::string table_header() {
+  return fmt::format(fmt::runtime(kLine), "op", "case", "variant", "mode", "n", "us", "95 %",
+                     "GB/s", "GFLOP/s", "% floor", "bound", "% ISA", "A/A %");
+}
+
+std::string table_line(const Row& row) {
+  const std::string interval =
+      fmt::format("[{}, {}]", short_number(row.us.lo), short_number(row.us.hi));
+  return fmt::format(fmt::runtime(kLine), row.op, row.problem, row.variant, row.mode, row.n_lanes,
+                     short_number(row.us.mid), interval, short_number(row.gbps),
+                     short_number(row.gflops), percent(row.floor_percent),
+                     row.bound.empty() ? "-" : row.bound, percent(row.isa_percent),
+                     std::isfinite(row.noise) ? fmt::format("{:.1f}", 100 * row.noise) : "?");
+}
+
+std::string ceilings_line(std::string_view when, const Roof& roof) {
+  std::string line = fmt::format("ceilings {}: read {} GB/s", when, short_number(roof.read_gbps));
+  for (std::string_view type : {"i8", "f32", "bf16"})
+    for (const MacRate& rate : roof.rates)
+      if (rate.type == type && rate.gmacs == roof.best_gmacs(type))
+        line +=
+            fmt::format(", {} {} GMAC/s ({})", type, short_number(rate.gmacs), name_of(rate.isa));
+  return line + "\n";
+}
+
+nlohmann::json to_json(const Row& row) {
+  return {{"op", row.op},
+          {"case", row.problem},
+          {"key", row.key},
+          {"variant", row.variant},
+          {"numerics", row.numerics},
+          {"layout", row.layout},
+          {"isa", row.isa},
+          {"mode", row.mode},
+          {"threads", row.n_lanes},
+          {"us", row.us.mid},
+          {"us_lo", finite_or_null(row.us.lo)},
+          {"us_hi", finite_or_null(row.us.hi)},
+          {"samples", row.samples_us.size()},
+          {"gb_per_s", row.gbps},
+          {"gflop_per_s", row.gflops},
+          {"floor_us", row.floor_us},
+          {"floor_percent", row.floor_percent},
+          {"isa_percent", row.isa_percent},
+          {"bound", row.bound},
+          {"noise_percent", finite_or_null(100 * row.noise)},
+          {"ring_entries", row.mount.n_entries},
+          {"ring_read_bytes", row.mount.cold_bytes},
+          {"verified_whole", row.mount.checked.n_whole},
+          {"verified_sampled", row.mount.checked.n_sampled}};
+}
+
+nlohmann::json to_json(const Roof& roof) {
+  auto rates = nlohmann::json::array();
+  for (const MacRate& rate : roof.rates)
+    rates.push_back({{"isa", name_of(rate.isa)}, {"type", rate.type}, {"gmac_per_s", rate.gmacs}});
+  return {{"read_gb_per_s", roof.read_gbps}, {"multiply_add", rates}};
+}
+
+}  // namespace millrace::lab

@@ -1,0 +1,213 @@
+#include "lab/ring.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+#include "lab/bytes.h"
+#include "lab/plan.h"
+#include "tensor/format.h"
+
+namespace millrace::lab {
+namespace {
+
+constexpr size_t kLine = 64;
+constexpr size_t kMaxEntries = size_t{1} << 17;  // bounds the calls' own bytes
+constexpr size_t kMaxBases = 64;
+constexpr std::string_view kPlain = "plain";
+
+size_t round_up(size_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+// The pieces a weight may be rotated by: its format's blocks, or a cache line of plain elements.
+size_t block_bytes(const Port& port) {
+  const Format& format = format_of(port.type);
+  const auto bytes = static_cast<size_t>(format.block_bytes);
+  return format.block_elems > 1 || bytes_of(port) % kLine != 0 ? bytes : kLine;
+}
+
+}  // namespace
+
+Result<Ring::Slab> Ring::make_slab(size_t bytes, size_t n) {
+  Slab slab;
+  slab.stride = std::max(round_up(bytes), kLine);
+  MILLRACE_ASSIGN(slab.memory, HostBuffer::make(slab.stride * n));
+  return slab;
+}
+
+Result<Ring> Ring::make(const Op& op, const Case& problem, std::span<const Variant* const> variants,
+                        uint64_t seed) {
+  Ring ring;
+  ring.op_ = &op;
+  ring.case_ = problem;
+  ring.seed_ = seed;
+  size_t inputs = 0;
+  for (size_t i = 0; i < problem.ports.size(); ++i) {
+    const Port& port = problem.ports[i];
+    if (port.role != Role::out) inputs += bytes_of(port);
+    if (port.role == Role::weight)
+      ring.weight_ = static_cast<int>(i);
+    else
+      ring.memory_bytes_ += round_up(bytes_of(port));
+  }
+  for (const Variant* v : variants) ring.weights_[std::string(v->layout)];
+  for (const auto& [layout, slab] : ring.weights_)
+    ring.memory_bytes_ += round_up(ring.weight_bytes(layout));
+  ring.memory_bytes_ += variants.size() * sizeof(ArgsBox);
+  // What the definition reads: a gather reads few rows of a large table.
+  const auto floor_bytes = static_cast<size_t>(problem.floor.read_bytes);
+  ring.entry_bytes_ = std::max<size_t>(1, floor_bytes > 0 ? std::min(floor_bytes, inputs) : inputs);
+  MILLRACE_TRY(ring.add_base());
+  Team alone(1);
+  MILLRACE_TRY(ring.grow(1, 0, alone));
+  return ring;
+}
+
+size_t Ring::entries_for(size_t cold_bytes, size_t memory_bytes) const {
+  const size_t wanted = (cold_bytes + entry_bytes_ - 1) / entry_bytes_;
+  return std::clamp<size_t>(std::min(wanted, memory_bytes / memory_bytes_), 1, kMaxEntries);
+}
+
+Status Ring::grow(size_t n_entries, double fill_seconds, Team& team) {
+  const int64_t start_ns = now_ns();
+  const auto limit_ns = static_cast<int64_t>(fill_seconds * 1e9);
+  while (bases_.size() < std::min(n_entries, kMaxBases) && now_ns() - start_ns < limit_ns)
+    MILLRACE_TRY(add_base());
+  MILLRACE_TRY(allocate(n_entries));
+  const size_t plain_bytes = weight_ < 0 ? 0 : bytes_of(case_.ports[static_cast<size_t>(weight_)]);
+  MILLRACE_ASSIGN(const Slab scratch, make_slab(plain_bytes, static_cast<size_t>(team.size())));
+  team.run([&](Lane& lane) {
+    const Share mine = share_of(static_cast<int64_t>(n_entries_), lane.index, lane.count);
+    for (int64_t i = mine.begin; i < mine.end; ++i) {
+      const auto e = static_cast<size_t>(i);
+      copy_inputs(e);
+      if (weight_ >= 0) pack_weight(e, scratch.at(static_cast<size_t>(lane.index)));
+    }
+  });
+  return {};
+}
+
+size_t Ring::weight_bytes(std::string_view layout) const {
+  if (weight_ < 0) return 0;
+  if (layout == kPlain) return bytes_of(case_.ports[static_cast<size_t>(weight_)]);
+  const Layout* packing = layout_named(*op_, layout);
+  MILLRACE_CHECK(packing != nullptr, "{} has no layout {}", op_->name, layout);
+  return packing->bytes(shape_of(case_).bytes);
+}
+
+Status Ring::add_base() {
+  auto& base = bases_.emplace_back();
+  for (size_t i = 0; i < case_.ports.size(); ++i) {
+    const Port& port = case_.ports[i];
+    const bool filled = port.role != Role::out;
+    MILLRACE_ASSIGN(HostBuffer buffer, HostBuffer::make(filled ? round_up(bytes_of(port)) : 0));
+    Rng rng(seed_ + bases_.size() - 1, i);
+    if (filled) port.fill(rng, buffer.data());
+    base.push_back(std::move(buffer));
+  }
+  return {};
+}
+
+Status Ring::allocate(size_t n_entries) {
+  n_entries_ = n_entries;
+  slabs_.clear();
+  for (size_t i = 0; i < case_.ports.size(); ++i) {
+    const bool is_weight = static_cast<int>(i) == weight_;
+    MILLRACE_ASSIGN(Slab slab, make_slab(bytes_of(case_.ports[i]), is_weight ? 0 : n_entries_));
+    slabs_.push_back(std::move(slab));
+  }
+  for (auto& [layout, slab] : weights_) {
+    MILLRACE_ASSIGN(slab, make_slab(weight_bytes(layout), weight_ < 0 ? 0 : n_entries_));
+  }
+  return {};
+}
+
+void Ring::original(size_t entry, size_t port, std::byte* dst) const {
+  const std::byte* base = bases_[entry % bases_.size()][port].data();
+  const size_t bytes = bytes_of(case_.ports[port]);
+  if (static_cast<int>(port) != weight_ || entry < bases_.size() || bytes == 0) {
+    std::memcpy(dst, base, bytes);
+    return;
+  }
+  // Evenly spread over the weight, so that no two entries of a base are alike.
+  const size_t block = block_bytes(case_.ports[port]), n_blocks = bytes / block;
+  const size_t step = std::max<size_t>(1, n_blocks * bases_.size() / n_entries_);
+  const size_t cut = entry / bases_.size() * step % n_blocks * block;
+  std::memcpy(dst, base + cut, bytes - cut);
+  std::memcpy(dst + bytes - cut, base, cut);
+}
+
+size_t Ring::original_of(size_t entry) const {
+  return weight_ >= 0 ? entry : entry % bases_.size();
+}
+
+void Ring::copy_inputs(size_t entry) {
+  for (size_t i = 0; i < case_.ports.size(); ++i)
+    if (case_.ports[i].role != Role::out && static_cast<int>(i) != weight_)
+      original(entry, i, slabs_[i].at(entry));
+}
+
+void Ring::pack_weight(size_t entry, std::byte* plain) {
+  const auto port = static_cast<size_t>(weight_);
+  original(entry, port, plain);
+  for (const auto& [layout, slab] : weights_) {
+    if (layout == kPlain) {
+      std::memcpy(slab.at(entry), plain, bytes_of(case_.ports[port]));
+      continue;
+    }
+    std::vector<void*> pointers = ports(entry, layout);
+    pointers[port] = plain;
+    ArgsBox args;
+    case_.bind(pointers, args);
+    layout_named(*op_, layout)->pack(args.bytes, plain, slab.at(entry));
+  }
+}
+
+std::vector<void*> Ring::ports(size_t entry, std::string_view layout) const {
+  std::vector<void*> pointers;
+  for (size_t i = 0; i < slabs_.size(); ++i)
+    pointers.push_back(static_cast<int>(i) == weight_ ? weights_.find(layout)->second.at(entry)
+                                                      : slabs_[i].at(entry));
+  return pointers;
+}
+
+ArgsBox Ring::args(size_t entry, const Variant& variant) const {
+  ArgsBox args;
+  case_.bind(ports(entry, variant.layout), args);
+  return args;
+}
+
+void Ring::reset_entry(size_t entry, bool cold) {
+  for (size_t i = 0; i < slabs_.size(); ++i) {
+    if (!is_output(case_.ports[i].role)) continue;
+    const size_t bytes = slabs_[i].stride;
+    std::byte* dst = slabs_[i].at(entry);
+    if (case_.ports[i].role == Role::out && cold)
+      stream_fill(dst, bytes, kPoison);
+    else if (case_.ports[i].role == Role::out)
+      std::memset(dst, static_cast<int>(kPoison), bytes);
+    else if (cold && bytes == bases_[entry % bases_.size()][i].bytes())
+      stream_copy(dst, bases_[entry % bases_.size()][i].data(), bytes);
+    else
+      original(entry, i, dst);
+  }
+}
+
+void Ring::reset(size_t begin, size_t end, bool cold, Team& team) {
+  team.run([&](Lane& lane) {
+    const Share mine = share_of(static_cast<int64_t>(end - begin), lane.index, lane.count);
+    for (int64_t i = mine.begin; i < mine.end; ++i)
+      reset_entry(begin + static_cast<size_t>(i), cold);
+  });
+}
+
+uint64_t Ring::output_hash(size_t entry) const {
+  uint64_t hash = 0;
+  for (size_t i = 0; i < slabs_.size(); ++i)
+    if (is_output(case_.ports[i].role))
+      hash = hash * 31 + hash_of(slabs_[i].at(entry), bytes_of(case_.ports[i]));
+  return hash;
+}
+
+}  // namespace millrace::lab

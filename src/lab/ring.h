@@ -1,0 +1,82 @@
+// A ring of instances of one case, for timing: so many that going round it reads several times the
+// last-level cache, and every call's data comes from memory. Memory is plain (huge pages, no
+// guards). The first entries are filled by the case, each from a seed of its own; the others repeat
+// those inputs at new addresses, their weight rotated by whole blocks, so that every weight is
+// distinct, made of valid blocks, and cheap to make.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/case.h"
+#include "machine/team.h"
+#include "memory/host.h"
+
+namespace millrace::lab {
+
+class Ring {
+ public:
+  // A ring of one entry, its weight packed for every layout the variants want.
+  static Result<Ring> make(const Op& op, const Case& problem,
+                           std::span<const Variant* const> variants, uint64_t seed);
+
+  // How many entries it takes to read `cold_bytes` going round, as far as `memory_bytes` reach.
+  size_t entries_for(size_t cold_bytes, size_t memory_bytes) const;
+  // Makes it n entries long. fill_seconds: about how long filling more of them by the case may
+  // take. Work is spread over the team; nothing that pointed into the ring is valid after.
+  Status grow(size_t n_entries, double fill_seconds, Team& team);
+
+  const Op& op() const { return *op_; }
+  const Case& problem() const { return case_; }
+  size_t n_entries() const { return n_entries_; }
+  // What one call must read, and what going round reads.
+  size_t entry_bytes() const { return entry_bytes_; }
+  size_t cold_bytes() const { return entry_bytes_ * n_entries_; }
+
+  // Pointers of an entry's ports; of the weight, in `layout`.
+  std::vector<void*> ports(size_t entry, std::string_view layout) const;
+  ArgsBox args(size_t entry, const Variant& variant) const;
+  // The bytes of a port of an entry that is not the weight.
+  std::byte* port(size_t entry, size_t i) const { return slabs_[i].at(entry); }
+
+  // The first entry with the same content as this one: itself where weights are rotated.
+  size_t original_of(size_t entry) const;
+  // Content of a filled port as the case made it: an in-place port's before any run, the weight's
+  // plain rows. `dst` has the port's bytes.
+  void original(size_t entry, size_t port, std::byte* dst) const;
+
+  // Poison into the outputs, original content into in-place ports. Cold: past the caches.
+  void reset(size_t begin, size_t end, bool cold, Team& team);
+  uint64_t output_hash(size_t entry) const;
+
+ private:
+  // One port of every entry, side by side.
+  struct Slab {
+    HostBuffer memory;
+    size_t stride = 0;
+    std::byte* at(size_t i) const { return memory.data() + i * stride; }
+  };
+  static Result<Slab> make_slab(size_t bytes, size_t n);
+
+  size_t weight_bytes(std::string_view layout) const;
+  Status add_base();
+  Status allocate(size_t n_entries);
+  void copy_inputs(size_t entry);
+  void pack_weight(size_t entry, std::byte* plain);
+  void reset_entry(size_t entry, bool cold);
+
+  const Op* op_ = nullptr;
+  Case case_;
+  uint64_t seed_ = 0;
+  size_t n_entries_ = 0, entry_bytes_ = 0, memory_bytes_ = 0;  // the last two of one entry
+  int weight_ = -1;                                            // its port, or -1
+  std::vector<std::vector<HostBuffer>> bases_;        // [base][port], as the case filled them
+  std::vector<Slab> slabs_;                           // [port]; none for the weight
+  std::map<std::string, Slab, std::less<>> weights_;  // by layout
+};
+
+}  // namespace millrace::lab

@@ -1,0 +1,46 @@
+// A row of a bench report: one variant of one case in one mode, with what it costs, what physics
+// asks, and which share of the floor that is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lab/bench.h"
+#include "lab/stats.h"
+#include "lab/target.h"
+
+namespace millrace::lab {
+
+// The least time a call can take under the measured ceilings: its bytes at the read bandwidth or
+// its multiply-adds at the best rate of their type, whichever is longer.
+struct FloorTime {
+  double us = 0;           // 0: no ceiling to hold it against
+  std::string_view bound;  // "bytes", "i8", "f32", "bf16", or empty
+};
+
+// reads_memory: false for a warm case that fits the cache, which no memory bandwidth bounds.
+FloorTime floor_time(const Floor& floor, const Roof& roof, bool reads_memory);
+
+struct Row {
+  std::string op, problem, key, variant, numerics, layout, isa, mode;
+  int n_lanes = 1;
+  Interval us;                              // of the median, 95 %
+  std::vector<double> samples_us, twin_us;  // the twin's on the first variant's row only
+  double bytes = 0, macs = 0;               // the floor's
+  double gbps = 0, gflops = 0;
+  double floor_us = 0, floor_percent = 0;
+  double isa_percent = 0;  // of its own ISA's rate, where multiply-adds bound it
+  std::string bound;
+  double noise = 0;  // A/A, as a log-ratio
+  MountInfo mount;
+};
+
+std::vector<Row> rows_of(const CaseRun& run, const Target& target, const Roof& roof);
+
+// Fills the columns that depend on the ceilings again.
+void apply_roof(Row& row, const Floor& floor, const Roof& roof, size_t cache_bytes);
+
+// A cold or compute-bound row that beats its floor by more than the noise: the ceiling is too low.
+bool beats_floor(const Row& row);
+
+}  // namespace millrace::lab

@@ -1,0 +1,90 @@
+#include "lab/session.h"
+
+#include <algorithm>
+
+namespace millrace::lab {
+namespace {
+
+std::vector<Row> all_rows(const SessionResult& result, const Target& target) {
+  std::vector<Row> rows;
+  for (const CaseRun& run : result.cases)
+    for (Row& row : rows_of(run, target, result.roof)) rows.push_back(std::move(row));
+  return rows;
+}
+
+class Session {
+ public:
+  Session(Target& target, const BenchOptions& options, Progress& progress, Listener& listener)
+      : target_(target), options_(options), progress_(progress), listener_(listener) {}
+
+  Result<Roof> measure(std::string_view when) {
+    MILLRACE_ASSIGN(Roof roof, target_.measure_roof());
+    result_.roof = max_of(roof, result_.roof);
+    progress_.clear();
+    listener_.on_ceilings(when, roof);
+    return roof;
+  }
+
+  // A row over 100 % shows that the ceiling was measured too low.
+  Status report(CaseRun run) {
+    std::vector<Row> rows = rows_of(run, target_, result_.roof);
+    if (std::any_of(rows.begin(), rows.end(), beats_floor)) {
+      MILLRACE_ASSIGN(const Roof again, measure("again"));
+      result_.raised = true;
+      rows = rows_of(run, target_, result_.roof);
+    }
+    progress_.clear();
+    if (!rows.empty()) listener_.on_case(run, rows);
+    result_.interrupted = result_.interrupted || !run.complete;
+    result_.cases.push_back(std::move(run));
+    return {};
+  }
+
+  Status run_item(const PlanItem& item, const Watch& watch) {
+    auto run = bench_case(target_, item, options_, watch);
+    if (run.ok()) return report(*std::move(run));
+    result_.failures.push_back(
+        fmt::format("{}/{}: {}", item.op->name, item.problem.name, run.status().message()));
+    progress_.clear();
+    listener_.on_failure(result_.failures.back());
+    return {};
+  }
+
+  Result<SessionResult> run(const std::vector<PlanItem>& plan, const std::atomic<bool>& stop) {
+    progress_.at(0, "measuring the ceilings");
+    MILLRACE_ASSIGN(result_.before, measure("before"));
+    const auto n = static_cast<double>(plan.size());
+    for (size_t i = 0; i < plan.size() && !stop; ++i) {
+      const std::string name = fmt::format("{}/{}", plan[i].op->name, plan[i].problem.name);
+      const Watch watch{stop, [&](double share, std::string_view what) {
+                          progress_.at((static_cast<double>(i) + share) / n,
+                                       fmt::format("{} {}", name, what));
+                        }};
+      MILLRACE_TRY(run_item(plan[i], watch));
+    }
+    result_.interrupted = result_.interrupted || stop;
+    result_.after = result_.before;
+    if (!stop) {
+      MILLRACE_ASSIGN(result_.after, measure("after"));
+    }
+    result_.rows = all_rows(result_, target_);
+    return std::move(result_);
+  }
+
+ private:
+  Target& target_;
+  const BenchOptions& options_;
+  Progress& progress_;
+  Listener& listener_;
+  SessionResult result_;
+};
+
+}  // namespace
+
+Result<SessionResult> run_session(Target& target, const std::vector<PlanItem>& plan,
+                                  const BenchOptions& options, const std::atomic<bool>& stop,
+                                  Progress& progress, Listener& listener) {
+  return Session(target, options, progress, listener).run(plan, stop);
+}
+
+}  // namespace millrace::lab

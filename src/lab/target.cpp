@@ -1,0 +1,45 @@
+#include "lab/target.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace millrace::lab {
+
+double Roof::best_gmacs(std::string_view type) const {
+  double best = 0;
+  for (const MacRate& rate : rates)
+    if (rate.type == type) best = std::max(best, rate.gmacs);
+  return best;
+}
+
+double Roof::gmacs(Isa isa, std::string_view type) const {
+  for (const MacRate& rate : rates)
+    if (rate.isa == isa && rate.type == type) return rate.gmacs;
+  return 0;
+}
+
+Roof max_of(const Roof& a, const Roof& b) {
+  Roof out = a;
+  out.read_gbps = std::max(a.read_gbps, b.read_gbps);
+  for (MacRate& rate : out.rates) rate.gmacs = std::max(rate.gmacs, b.gmacs(rate.isa, rate.type));
+  return out;
+}
+
+double spread_of(const Roof& a, const Roof& b) {
+  const auto differ = [](double x, double y) {
+    return x > 0 && y > 0 ? std::fabs(x - y) / std::max(x, y) : 0.0;
+  };
+  double spread = differ(a.read_gbps, b.read_gbps);
+  for (const MacRate& rate : a.rates)
+    spread = std::max(spread, differ(rate.gmacs, b.gmacs(rate.isa, rate.type)));
+  return spread;
+}
+
+Result<std::unique_ptr<Target>> make_target(std::string_view device, const Machine& machine,
+                                            int n_lanes) {
+  if (device == "cpu") return cpu_target(machine, n_lanes);
+  return error(Code::unsupported, "nothing to measure on device {}: this build has no CUDA",
+               device);
+}
+
+}  // namespace millrace::lab
