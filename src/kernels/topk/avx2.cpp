@@ -54,15 +54,15 @@ Groups groups_of(long long n, long long k) {
   return depth < 2 ? Groups{0, 0} : Groups{n_vectors, depth};
 }
 
-// keys and indices take a whole vector past the last survivor.
+// keys and indices take two vectors past the last survivor.
 struct Scratch {
   int32_t *keys, *indices, *maxima;
   Candidate *from, *to;
 
   Scratch(int32_t* words, long long n, long long k) {
     keys = words;
-    indices = keys + round_up8(n) + 8;
-    maxima = indices + round_up8(n) + 8;
+    indices = keys + round_up8(n) + 16;
+    maxima = indices + round_up8(n) + 16;
     from = reinterpret_cast<Candidate*>(maxima + 8 * groups_of(n, k).n_vectors);
     to = from + round_up8(most_sorted(n, k));
   }
@@ -93,10 +93,14 @@ int32_t sum_of(__m256i v8) {
 // n is a multiple of 8, here and below, where keys are padded with kPad.
 long long count_at_least(const int32_t* keys, long long n, int32_t least) {
   const __m256i below = _mm256_set1_epi32(least - 1);
-  __m256i count = _mm256_setzero_si256();
-  for (long long i = 0; i < n; i += 8)
-    count = _mm256_sub_epi32(count, _mm256_cmpgt_epi32(load(keys + i), below));
-  return sum_of(count);
+  __m256i even = _mm256_setzero_si256(), odd = even;
+  long long i = 0;
+  for (; i + 16 <= n; i += 16) {
+    even = _mm256_sub_epi32(even, _mm256_cmpgt_epi32(load(keys + i), below));
+    odd = _mm256_sub_epi32(odd, _mm256_cmpgt_epi32(load(keys + i + 8), below));
+  }
+  if (i < n) even = _mm256_sub_epi32(even, _mm256_cmpgt_epi32(load(keys + i), below));
+  return sum_of(_mm256_add_epi32(even, odd));
 }
 
 struct Range {
@@ -117,24 +121,44 @@ Range range_of(const int32_t* keys, long long n) {
   return {*std::min_element(lo, lo + 8), *std::max_element(hi, hi + 8)};
 }
 
+// What is known of a threshold: `reached` of the keys reach `least`, k or more; `passed`, fewer,
+// reach `above`.
+struct Bracket {
+  int64_t least, above;
+  long long reached, passed;
+
+  int64_t middle() const { return least + std::max<int64_t>(1, (above - least) / 2); }
+  // Where a straight line through the two counts, over the values, meets `count`; the middle where
+  // that says nothing (Inf, or a step of less than one key).
+  int64_t interpolate(long long count) const {
+    const float low = value_of(static_cast<int32_t>(least));
+    const float high = value_of(static_cast<int32_t>(above - 1));
+    const float share = static_cast<float>(reached - count) / static_cast<float>(reached - passed);
+    const int64_t key = key_of(low + (high - low) * share);
+    return key > least && key < above ? key : middle();
+  }
+};
+
 // A key that at least k of n reach: at most k + slack of them, or exactly the k-th largest key. The
 // first probe is just above the least key: with masked logits most of a row is -Inf, and the
-// answer.
+// answer. Then two probes by interpolation for each one in the middle, which bounds their number.
 int32_t threshold(const int32_t* keys, long long n, long long k, long long slack) {
   const Range range = range_of(keys, n);
-  int64_t least = range.least, above = int64_t{range.largest} + 1;
-  int64_t probe = least + 1;
-  while (probe < above) {
+  Bracket b = {range.least, int64_t{range.largest} + 1, n, 0};
+  int64_t probe = b.least + 1;
+  for (int round = 1; probe < b.above; ++round) {
     const long long count = count_at_least(keys, n, static_cast<int32_t>(probe));
     if (count < k) {
-      above = probe;
+      b.above = probe;
+      b.passed = count;
     } else {
-      least = probe;
+      b.least = probe;
+      b.reached = count;
       if (count <= k + slack) break;
     }
-    probe = least + std::max<int64_t>(1, (above - least) / 2);
+    probe = round % 3 == 0 ? b.middle() : b.interpolate(k + slack / 2);
   }
-  return static_cast<int32_t>(least);
+  return static_cast<int32_t>(b.least);
 }
 
 // max_ps(x, m) is m where x is NaN, so a group of NaN alone counts as -Inf.
@@ -211,11 +235,16 @@ long long collect_all(const float* x, long long n, const Scratch& s) {
   return kept.size();
 }
 
-// The survivors were kept as raw bits; makes keys of them and pads to a whole vector.
+void pad(int32_t* end) {
+  store(end, _mm256_set1_epi32(kPad));
+  store(end + 8, _mm256_set1_epi32(kPad));
+}
+
+// The survivors were kept as raw bits; makes keys of them and pads to whole vectors.
 void make_keys(int32_t* keys, long long n) {
   for (long long i = 0; i < n; i += 8)
     store(keys + i, keys_of(_mm256_castsi256_ps(load(keys + i))));
-  store(keys + n, _mm256_set1_epi32(kPad));
+  pad(keys + n);
 }
 
 // Keeps of n > k survivors the k first in order.
@@ -231,37 +260,32 @@ long long keep_exactly(const Scratch& s, long long n, long long k) {
     s.keys[kept] = s.keys[i];
     kept += tie || s.keys[i] > kth;
   }
-  store(s.keys + kept, _mm256_set1_epi32(kPad));
+  pad(s.keys + kept);
   return kept;
 }
 
-// How many survivors come before each of the eight from `first`: all with a larger key, and of the
-// earlier ones those with an equal key.
-__m256i ranks(const int32_t* keys, long long n, long long first) {
-  const __m256i mine = load(keys + first);
-  __m256i earlier = _mm256_set1_epi32(static_cast<int>(first)), later = _mm256_setzero_si256();
-  for (long long j = 0; j < first; ++j)
-    earlier = _mm256_add_epi32(earlier, _mm256_cmpgt_epi32(mine, _mm256_set1_epi32(keys[j])));
-  for (int j = 0; j < 8; ++j) {
-    // For lane i > j an equal key counts: key > mine - 1.
-    const __m256i least = _mm256_add_epi32(
-        mine, _mm256_cmpgt_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(j)));
-    later = _mm256_sub_epi32(later, _mm256_cmpgt_epi32(_mm256_set1_epi32(keys[first + j]), least));
+// For each of the sixteen from `first`, how many survivors have a larger key.
+void count_larger(const int32_t* keys, long long n, long long first, int32_t* rank) {
+  const __m256i lo = load(keys + first), hi = load(keys + first + 8);
+  __m256i rank_lo = _mm256_setzero_si256(), rank_hi = rank_lo;
+  for (long long j = 0; j < n; ++j) {
+    const __m256i other = _mm256_set1_epi32(keys[j]);
+    rank_lo = _mm256_sub_epi32(rank_lo, _mm256_cmpgt_epi32(other, lo));
+    rank_hi = _mm256_sub_epi32(rank_hi, _mm256_cmpgt_epi32(other, hi));
   }
-  for (long long j = first + 8; j < n; ++j)
-    later = _mm256_sub_epi32(later, _mm256_cmpgt_epi32(_mm256_set1_epi32(keys[j]), mine));
-  return _mm256_add_epi32(earlier, later);
+  store(rank, rank_lo);
+  store(rank + 8, rank_hi);
 }
 
 void emit_by_rank(const Scratch& s, long long n, const Row& out) {
-  alignas(32) int32_t rank[8];
-  for (long long i = 0; i < n; i += 8) {
-    store(rank, ranks(s.keys, n, i));
-    for (long long j = i; j < std::min(i + 8, n); ++j) {
-      if (rank[j - i] >= out.k) continue;
-      out.values[rank[j - i]] = value_of(s.keys[j]);
-      out.indices[rank[j - i]] = s.indices[j];
-    }
+  alignas(32) int32_t rank[kRankMost + 16];
+  uint8_t n_equal[kRankMost] = {};  // placed so far, of the keys with this rank
+  for (long long i = 0; i < n; i += 16) count_larger(s.keys, n, i, rank + i);
+  for (long long i = 0; i < n; ++i) {
+    const long long at = rank[i] + n_equal[rank[i]]++;
+    if (at >= out.k) continue;
+    out.values[at] = value_of(s.keys[i]);
+    out.indices[at] = s.indices[i];
   }
 }
 
@@ -287,11 +311,11 @@ long long survivors_of(const Row& row, const Scratch& s) {
 }  // namespace
 
 long long scratch_words(long long n, long long k) {
-  return 2 * (round_up8(n) + 8) + 8 * groups_of(n, k).n_vectors + 4 * round_up8(most_sorted(n, k));
+  return 2 * (round_up8(n) + 16) + 8 * groups_of(n, k).n_vectors + 4 * round_up8(most_sorted(n, k));
 }
 
 long long scratch_words_for_any_k(long long n) {
-  return 2 * (round_up8(n) + 8) + round_up8(n) + 4 * round_up8(n);  // depth >= 2: n / 2 maxima
+  return 2 * (round_up8(n) + 16) + round_up8(n) + 4 * round_up8(n);  // depth >= 2: n / 2 maxima
 }
 
 void select_row(const Row& row, int32_t* scratch) {

@@ -104,6 +104,8 @@ inline std::vector<Case> cases() {
       {2, 3000, 200, "spikes"},
       {.n_rows = 64, .n = 128, .k = 8, .timed = true},  // routing tokens to experts
       {.n_rows = 1, .n = 1024, .k = 64, .timed = true},
+      // Enough rows that a branch predictor cannot learn their order, as it does one row's.
+      {.n_rows = 256, .n = 1024, .k = 64, .timed = true},
       {.n_rows = 1, .n = 131072, .k = 2048, .timed = true},  // sparse attention's choice of tokens
       {.n_rows = 1, .n = 49152, .k = 40, .timed = true},     // sampling
       {.n_rows = 1, .n = 151936, .k = 64, .timed = true},
