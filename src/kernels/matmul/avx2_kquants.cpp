@@ -61,7 +61,7 @@ struct Q4K {
   static constexpr DType kType = DType::q4_k;
   // Vectors whose u8 x i8 pair sums fit into 16 bits together: 8 * 2 * 15 * 127 < 2^15.
   static constexpr int kRun = 8;
-  static __m256i vector(const Byte* block, int v) {
+  [[gnu::always_inline]] static __m256i vector(const Byte* block, int v) {
     const __m256i line = half_line_at(block + 64 * (v % 4));
     return v < 4 ? low_nibbles(line) : high_nibbles(line);
   }
@@ -70,7 +70,7 @@ struct Q4K {
 struct Q5K {
   static constexpr DType kType = DType::q5_k;
   static constexpr int kRun = 4;  // 4 * 2 * 31 * 127 < 2^15
-  static __m256i vector(const Byte* block, int v) {
+  [[gnu::always_inline]] static __m256i vector(const Byte* block, int v) {
     const __m256i bits = half_line_at(block + kNibbleBytes);
     return join(Q4K::vector(block, v), shifted(bits, 4 - v), _mm256_set1_epi8(16));
   }
@@ -79,7 +79,7 @@ struct Q5K {
 struct Q6K {
   static constexpr DType kType = DType::q6_k;
   static constexpr int kRun = 2;  // 2 * 2 * 63 * 127 < 2^15
-  static __m256i vector(const Byte* block, int v) {
+  [[gnu::always_inline]] static __m256i vector(const Byte* block, int v) {
     const __m256i bits = half_line_at(block + kNibbleBytes + 64 * (v / 4));
     return join(Q4K::vector(block, v), shifted(bits, 4 - 2 * (v % 4)), _mm256_set1_epi8(0x30));
   }
@@ -87,8 +87,8 @@ struct Q6K {
 
 // sums[r][h] = the 16-bit pair sums of vectors first to first + kRun - 1 of half h times row r.
 template <class Format, int kRows, int kHalves>
-void pair_sums(const Byte* block, int first, const char* x, long long x_stride,
-               __m256i (&sums)[kRows][kHalves]) {
+[[gnu::always_inline]] inline void pair_sums(const Byte* block, int first, const char* x,
+                                             long long x_stride, __m256i (&sums)[kRows][kHalves]) {
 #pragma GCC unroll 8
   for (int v = first; v < first + Format::kRun; ++v)
 #pragma GCC unroll 2
@@ -106,7 +106,7 @@ void pair_sums(const Byte* block, int first, const char* x, long long x_stride,
 struct Scales {
   __m256 dw[8], mw[8];
 
-  void load(const Byte* super, int half) {
+  [[gnu::always_inline]] void load(const Byte* super, int half) {
     const __m256 d = halves_at(super + 16 * half), dmin = halves_at(super + 32 + 16 * half);
     const Byte* words = super + 64 + 32 * half;
     const __m256i w0 = half_line_at(words), w1 = half_line_at(words + 64);
@@ -128,8 +128,8 @@ struct Scales {
 };
 
 template <class Format, int kRows, int kHalves>
-void dot_block(const Byte* block, const char* x, long long x_stride,
-               __m256i (&dot)[kRows][kHalves]) {
+[[gnu::always_inline]] inline void dot_block(const Byte* block, const char* x, long long x_stride,
+                                             __m256i (&dot)[kRows][kHalves]) {
   const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 2
   for (int first = 0; first < 8; first += Format::kRun) {
@@ -154,13 +154,13 @@ void halves_with_min(const KquantTile& t, int half) {
   const char *x = t.x, *scale = t.x + t.k, *side = t.side;
   const Byte* super = t.w;
   for (long long s = 0; s < t.k / kSuper; ++s, super += kquant_super_bytes(Format::kType)) {
-    fetch_ahead<kRows, kSuperHeader>(super);
+    fetch_ahead<kRows == 1, kSuperHeader>(super);
     Scales scales[kHalves];
 #pragma GCC unroll 2
     for (int h = 0; h < kHalves; ++h) scales[h].load(super, half + h);
     const Byte* block = super + kSuperHeader + 32 * half;
     for (int b = 0; b < 8; ++b, block += kquant_block_bytes(Format::kType)) {
-      fetch_ahead<kRows, kquant_block_bytes(Format::kType)>(block);
+      fetch_ahead<kRows == 1, kquant_block_bytes(Format::kType)>(block);
       __m256i dot[kRows][kHalves];
       dot_block<Format>(block, x, t.x_stride, dot);
 #pragma GCC unroll 4
@@ -188,7 +188,7 @@ void halves_with_min(const KquantTile& t, int half) {
 struct SixScales {
   __m256i twice[16], pair[8];
 
-  void load(const Byte* super, int half) {
+  [[gnu::always_inline]] void load(const Byte* super, int half) {
     for (int b = 0; b < 8; ++b) {
       const __m256i even = bytes_at(super + 32 * b + 8 * half);
       const __m256i odd = bytes_at(super + 32 * b + 16 + 8 * half);
@@ -208,8 +208,9 @@ struct SixScales {
 
 // The bias comes off by pair * 16 sums: 2 * scale times 16 * (sum of 16 x), both within 16 bits.
 template <int kRows, int kHalves>
-void dot_q6(const Byte* block, const SixScales* scales, int b, const char* x, long long x_stride,
-            const char* side, long long side_stride, __m256i (&dot)[kRows][kHalves]) {
+[[gnu::always_inline]] inline void dot_q6(const Byte* block, const SixScales* scales, int b,
+                                          const char* x, long long x_stride, const char* side,
+                                          long long side_stride, __m256i (&dot)[kRows][kHalves]) {
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 2
@@ -238,7 +239,7 @@ void halves_q6(const KquantTile& t, int half) {
   const char *x = t.x, *scale = t.x + t.k, *side = t.side;
   const Byte* super = t.w + kquant_head_bytes(DType::q6_k, t.k);
   for (long long s = 0; s < t.k / kSuper; ++s, super += kquant_super_bytes(DType::q6_k)) {
-    fetch_ahead<kRows, kSuperHeader>(super);
+    fetch_ahead<kRows == 1, kSuperHeader>(super);
     SixScales scales[kHalves];
     __m256 d[kHalves];
 #pragma GCC unroll 2
@@ -248,7 +249,7 @@ void halves_q6(const KquantTile& t, int half) {
     }
     const Byte* block = super + kSuperHeader + 32 * half;
     for (int b = 0; b < 8; ++b, block += kquant_block_bytes(DType::q6_k)) {
-      fetch_ahead<kRows, kquant_block_bytes(DType::q6_k)>(block);
+      fetch_ahead<kRows == 1, kquant_block_bytes(DType::q6_k)>(block);
       __m256i dot[kRows][kHalves];
       dot_q6(block, scales, b, x, t.x_stride, side, t.side_stride, dot);
 #pragma GCC unroll 4
@@ -292,11 +293,11 @@ void prepare_q6(const quantize::Row& row, long long k, char* side) {
 
 template <class Format>
 struct WithMin {
-  static constexpr int kMaxRows = 4;
+  static constexpr int kMaxRows = 4, kMaxTiles = 1;
   static void prepare(const quantize::Row& row, long long k, char* side) {
     prepare_min(row, k, side);
   }
-  template <int kRows>
+  template <int kRows, int kTiles>
   static void rows(const KquantTile& t) {
     if constexpr (kRows == 1) return halves_with_min<Format, 1, 2>(t, 0);
     halves_with_min<Format, kRows, 1>(t, 0);
@@ -305,11 +306,11 @@ struct WithMin {
 };
 
 struct Six {
-  static constexpr int kMaxRows = 4;
+  static constexpr int kMaxRows = 4, kMaxTiles = 1;
   static void prepare(const quantize::Row& row, long long k, char* side) {
     prepare_q6(row, k, side);
   }
-  template <int kRows>
+  template <int kRows, int kTiles>
   static void rows(const KquantTile& t) {
     if constexpr (kRows == 1) return halves_q6<1, 2>(t, 0);
     halves_q6<kRows, 1>(t, 0);

@@ -2,11 +2,13 @@
 // outputs; rows go in chunks whose activations stay in L2, so a tile is streamed once per chunk and
 // its bits are taken apart once per few rows. What the walk needs of an ISA is a Kernel:
 //   static void prepare(const quantize::Row&, long long k, char* side)
-//   template <int kRows> static void rows(const KquantTile&), for kRows a power of 2 <= kMaxRows
+//   template <int kRows, int kTiles> static void rows(const KquantTile&)
+// for kRows = 1 to kMaxRows and kTiles = 1 and kMaxTiles.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/kernel.h"
 #include "kernels/matmul/args.h"
@@ -18,7 +20,7 @@ namespace millrace::matmul {
 // 64 rows of 3072 int8 are 200 KB: a share of L2 that leaves room for the tile.
 inline constexpr long long kChunkRows = 64;
 
-// Rows x one tile. Row r's q8_row starts at x + r * x_stride, its side words at side + r *
+// Rows x one tile or a few. Row r's q8_row starts at x + r * x_stride, its side words at side + r *
 // side_stride, its outputs at y + r * y_stride.
 struct KquantTile {
   const unsigned char* w;
@@ -26,10 +28,11 @@ struct KquantTile {
   const char* side;
   float* y;
   long long k;
-  long long x_stride;
+  long long w_stride;     // bytes of a tile
+  long long x_stride;     // bytes
   long long side_stride;  // bytes
   long long y_stride;     // elements
-  int live;               // outputs of the tile that exist, 1 to 16
+  int live;               // outputs of the tiles that exist
 
   KquantTile from_row(long long r) const {
     KquantTile t = *this;
@@ -40,12 +43,23 @@ struct KquantTile {
   }
 };
 
+// Where the first row has the block at hand.
+struct RowsAt {
+  const char *x, *scale, *side;
+
+  void advance(int side_bytes) {
+    x += quantize::kBlock;
+    scale += 4;
+    side += side_bytes;
+  }
+};
+
 // One row is bound by memory: its kernels ask for each part of the weight 4 KB before they need it.
 // The hardware's prefetcher alone, which stops at every page, left 14 to 27 % of the bandwidth
 // unused on an Ice Lake Xeon; 2 KB gained less, 8 KB no more.
-template <int kRows, int kBytes>
+template <bool kStream, int kBytes>
 inline void fetch_ahead(const unsigned char* at) {
-  if constexpr (kRows == 1)
+  if constexpr (kStream)
     for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(at + 4096 + i);
 }
 
@@ -58,24 +72,44 @@ inline size_t kquant_workspace_bytes(const Args& a, int n_lanes) {
   return static_cast<size_t>(n_lanes * std::min(a.n_rows, kChunkRows) * kquant_side_bytes(a.k));
 }
 
-// Rows of one tile, in groups of kRows and what remains in smaller ones.
-template <class Kernel, int kRows = Kernel::kMaxRows>
-void walk_rows(const KquantTile& tile, long long first, long long n_rows) {
-  for (; n_rows - first >= kRows; first += kRows)
-    Kernel::template rows<kRows>(tile.from_row(first));
-  if constexpr (kRows > 1)
-    if (first < n_rows) walk_rows<Kernel, kRows / 2>(tile, first, n_rows);
+// Many rows leave the prefetchers no steady stream: each group of rows asks for its share of the
+// tiles that come next.
+inline void fetch_share(const unsigned char* next, long long bytes, long long part,
+                        long long n_parts) {
+  for (long long i = bytes * part / n_parts; i < bytes * (part + 1) / n_parts; i += 64)
+    __builtin_prefetch(next + i, 0, 2);
 }
 
+// In groups as even as they can be: 8 rows of at most 6 are 4 and 4.
+template <class Kernel, int kTiles, size_t... kIndex>
+void walk_rows(const KquantTile& tile, long long n_rows, std::index_sequence<kIndex...>) {
+  using Call = void (*)(const KquantTile&);
+  static constexpr Call kCalls[] = {Kernel::template rows<static_cast<int>(kIndex) + 1, kTiles>...};
+  const long long n_groups = (n_rows + Kernel::kMaxRows - 1) / Kernel::kMaxRows;
+  for (long long g = 0; g < n_groups; ++g) {
+    const long long first = n_rows * g / n_groups, end = n_rows * (g + 1) / n_groups;
+    if (n_rows > 1)
+      fetch_share(tile.w + kTiles * tile.w_stride, kTiles * tile.w_stride, g, n_groups);
+    kCalls[end - first - 1](tile.from_row(first));
+  }
+}
+
+// One row takes tile after tile: one stream, fetched ahead.
 template <class Kernel>
-void walk_tiles(const Args& a, Share tiles, KquantTile chunk, long long n_rows) {
-  const long long tile_bytes = kquant_tile_bytes(a.w_type, a.k);
-  for (long long t = tiles.begin; t < tiles.end; ++t) {
+void walk_tiles(const Args& a, Share tiles, const KquantTile& chunk, long long n_rows) {
+  for (long long t = tiles.begin; t < tiles.end;) {
+    const bool wide = n_rows > 1 && tiles.end - t >= Kernel::kMaxTiles;
+    const long long n_tiles = wide ? Kernel::kMaxTiles : 1;
     KquantTile call = chunk;
-    call.w = static_cast<const unsigned char*>(a.w) + t * tile_bytes;
+    call.w = static_cast<const unsigned char*>(a.w) + t * chunk.w_stride;
     call.y += t * kTile;
-    call.live = static_cast<int>(std::min(kTile, a.n - t * kTile));
-    walk_rows<Kernel>(call, 0, n_rows);
+    call.live = static_cast<int>(std::min(n_tiles * kTile, a.n - t * kTile));
+    constexpr auto kGroups = std::make_index_sequence<Kernel::kMaxRows>();
+    if (wide)
+      walk_rows<Kernel, Kernel::kMaxTiles>(call, n_rows, kGroups);
+    else
+      walk_rows<Kernel, 1>(call, n_rows, kGroups);
+    t += n_tiles;
   }
 }
 
@@ -94,6 +128,7 @@ Status walk(const Args& a, Exec& exec) {
                               .side = side,
                               .y = static_cast<float*>(a.y) + r0 * a.n,
                               .k = a.k,
+                              .w_stride = kquant_tile_bytes(a.w_type, a.k),
                               .x_stride = quantize::row_bytes(a.k),
                               .side_stride = side_stride,
                               .y_stride = a.n,
