@@ -12,7 +12,7 @@ struct Args {
   const unsigned long long* seed;  // of the request
   const unsigned long long* position;  // of the token in its sequence
   int* token;                          // i32 [n_rows], each in [0, n)
-  float* logprob;                      // f32 [n_rows]: of the token under softmax(logits)
+  float* logprob;  // f32 [n_rows]: of the token under softmax(logits); null: not wanted
   long long n_rows;
   long long n;  // below 2^31
 };

@@ -17,6 +17,7 @@ struct Problem {
   long long n_rows, n;
   std::string_view rule = "plain";   // plain greedy top_k top_p min_p all mixed nonsense
   std::string_view data = "normal";  // normal masked hostile flat
+  bool logprob = true;
   bool timed = false;
 };
 
@@ -82,7 +83,7 @@ inline std::vector<Port> ports_of(const Problem& p) {
                 .fill = fill_words(2 * rows),
                 .align = 8};
   };
-  return {
+  std::vector<Port> ports = {
       {.name = "logits",
        .elems = rows * p.n,
        .row_elems = p.n,
@@ -94,8 +95,10 @@ inline std::vector<Port> ports_of(const Problem& p) {
       counter("seed"),
       counter("position"),
       {.name = "token", .type = DType::i32, .elems = rows, .role = Role::out, .row_elems = 1},
-      {.name = "logprob", .elems = rows, .role = Role::out, .row_elems = 1},
   };
+  if (p.logprob)
+    ports.push_back({.name = "logprob", .elems = rows, .role = Role::out, .row_elems = 1});
+  return ports;
 }
 
 inline Args args_of(const Problem& p, std::span<void* const> ptr) {
@@ -107,20 +110,20 @@ inline Args args_of(const Problem& p, std::span<void* const> ptr) {
           static_cast<const unsigned long long*>(ptr[5]),
           static_cast<const unsigned long long*>(ptr[6]),
           static_cast<int*>(ptr[7]),
-          static_cast<float*>(ptr[8]),
+          p.logprob ? static_cast<float*>(ptr[8]) : nullptr,
           p.n_rows,
           p.n};
 }
 
 inline Case make_case(const Problem& p) {
   Case c;
-  c.name = fmt::format("{}x{}_{}{}{}", p.n_rows, p.n, p.rule, p.data == "normal" ? "" : "_",
-                       p.data == "normal" ? "" : p.data);
+  c.name = fmt::format("{}x{}_{}{}{}{}", p.n_rows, p.n, p.rule, p.data == "normal" ? "" : "_",
+                       p.data == "normal" ? "" : p.data, p.logprob ? "" : "_token_only");
   c.timed = p.timed;
   c.ports = ports_of(p);
   c.bind = [p](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(p, ptr)); };
-  void* const none[9] = {};
-  c.floor = floor_of(args_of(p, none));
+  char anywhere = 0;  // the floor asks which pointers are null
+  c.floor = floor_of(args_of(p, std::vector<void*>(9, &anywhere)));
   // Of the log-probability, whose logarithm is good to one unit in the last place. On tokens it
   // allows less than 1 in any vocabulary below 500000: they must agree.
   c.tolerance = {.eps = 16 * 0x1p-23, .abs = 16 * 0x1p-23};
@@ -147,6 +150,7 @@ inline std::vector<Case> cases() {
       {5, 1000, "min_p"},
       {5, 1000, "all"},
       {6, 300, "nonsense"},
+      {.n_rows = 7, .n = 500, .rule = "mixed", .logprob = false},
       {6, 777, "mixed", "masked"},
       {8, 50, "mixed", "hostile"},
       {8, 3, "mixed", "hostile"},
@@ -155,6 +159,7 @@ inline std::vector<Case> cases() {
       {.n_rows = 1, .n = 49152, .rule = "greedy", .timed = true},
       {.n_rows = 1, .n = 49152, .rule = "all", .timed = true},
       {.n_rows = 1, .n = 151936, .rule = "all", .timed = true},
+      {.n_rows = 1, .n = 151936, .rule = "all", .logprob = false, .timed = true},
       {.n_rows = 1, .n = 151936, .rule = "top_p", .timed = true},
       {.n_rows = 1, .n = 151936, .rule = "plain", .timed = true},
   };

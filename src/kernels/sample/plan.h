@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
+#include "base/math.h"
 #include "base/philox.h"
 #include "kernels/sample/args.h"
 
@@ -32,6 +34,12 @@ inline Plan plan_of(const Args& a, long long r) {
   plan.min_p = a.min_p[r] > 0 ? a.min_p[r] : 0.0f;
   plan.u = philox_uniform(a.seed[r], a.position[r]);
   return plan;
+}
+
+// Of a logit, given the row's largest and its mass at temperature 1.
+inline float logprob_of(float x, float largest, double mass) {
+  if (!std::isfinite(largest)) return std::numeric_limits<float>::quiet_NaN();
+  return (x - largest) - math::log(static_cast<float>(mass));
 }
 
 }  // namespace millrace::sample

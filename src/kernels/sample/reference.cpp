@@ -69,9 +69,8 @@ void sample_row(const Args& a, long long r, const Sorted& row) {
     chosen = draw(row, plan, mass(row.x, row.n, largest, plan.scale));
   }
   a.token[r] = row.at[chosen].index;
-  const auto whole = static_cast<float>(mass(row.x, row.n, largest, 1.0f));
-  a.logprob[r] =
-      std::isfinite(largest) ? (row.x[a.token[r]] - largest) - math::log(whole) : std::nanf("");
+  if (a.logprob == nullptr) return;
+  a.logprob[r] = logprob_of(row.x[a.token[r]], largest, mass(row.x, row.n, largest, 1.0f));
 }
 
 }  // namespace

@@ -83,8 +83,8 @@ struct Sampler {
   }
 
   // A candidate's place in the sorted list, of which the first k are there.
-  long long choose(long long r, const Plan& plan, long long k, float largest) const {
-    const double row_mass = mass(logits(r), a.n, largest, plan.scale);
+  long long choose(long long r, const Plan& plan, long long k, double row_mass) const {
+    const float largest = s.values[0];
     for (;;) {
       for (long long j = 0; j < k; ++j) {
         const float x = s.values[j];
@@ -97,16 +97,26 @@ struct Sampler {
     }
   }
 
+  // The sums over the row are most of the work, so each is made only where it is used.
   void run(long long r) const {
     const Plan plan = plan_of(a, r);
-    const long long k = plan.greedy ? 1 : plan.limited ? plan.n_candidates : std::min(kFirst, a.n);
+    const long long k = first_k(plan);
     select(r, k);
     const float largest = s.values[0];
-    const bool finite = std::isfinite(largest);
-    const long long chosen = plan.greedy || !finite ? 0 : choose(r, plan, k, largest);
+    const bool draws = !plan.greedy && std::isfinite(largest);
+    const bool uses_mass = draws && !plan.limited;
+    const double row_mass = uses_mass ? mass(logits(r), a.n, largest, plan.scale) : 0;
+    const long long chosen = draws ? choose(r, plan, k, row_mass) : 0;
     a.token[r] = s.indices[chosen];
-    const auto whole = finite ? static_cast<float>(mass(logits(r), a.n, largest, 1.0f)) : NAN;
-    a.logprob[r] = finite ? (s.values[chosen] - largest) - math::log(whole) : NAN;
+    if (a.logprob == nullptr) return;
+    const bool same = uses_mass && plan.scale == 1.0f;
+    const double whole = same ? row_mass : mass(logits(r), a.n, largest, 1.0f);
+    a.logprob[r] = logprob_of(s.values[chosen], largest, whole);
+  }
+
+  long long first_k(const Plan& plan) const {
+    if (plan.greedy) return 1;
+    return plan.limited ? plan.n_candidates : std::min(kFirst, a.n);
   }
 };
 
