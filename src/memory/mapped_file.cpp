@@ -1,0 +1,72 @@
+#include "memory/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace millrace {
+namespace {
+
+Status system_error(const std::string& path, std::string_view what) {
+  const int e = errno;
+  const Code code = e == ENOENT   ? Code::not_found
+                    : e == ENOMEM ? Code::out_of_memory
+                                  : Code::io_error;
+  return error(code, "cannot {} {}: {}", what, path, std::strerror(e));
+}
+
+// Closed once mapped: the mapping keeps the file.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  // Without O_NONBLOCK the open of a named pipe would wait for a writer.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return system_error(path, "open");
+  struct stat info {};
+  if (fstat(file.get(), &info) != 0) return system_error(path, "read the size of");
+  if (!S_ISREG(info.st_mode))
+    return error(Code::invalid_argument, "{} is not a regular file", path);
+  MappedFile mapped;
+  if (info.st_size == 0) return mapped;
+  const auto bytes = static_cast<size_t>(info.st_size);
+  void* p = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (p == MAP_FAILED) return system_error(path, "map");
+  mapped.data_ = static_cast<std::byte*>(p);
+  mapped.bytes_ = bytes;
+  return mapped;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+void MappedFile::drop(size_t offset, size_t n) const {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  if (offset >= bytes_) return;
+  const size_t end = offset + std::min(n, bytes_ - offset);
+  const size_t first = (offset + page - 1) / page * page;
+  // The file's last page counts as whole: nothing but this file is on it.
+  const size_t last = end == bytes_ ? end : end / page * page;
+  if (first < last) (void)madvise(data_ + first, last - first, MADV_DONTNEED);
+}
+
+}  // namespace millrace
