@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/log.h"
+
 namespace millrace::cli {
 
 inline constexpr int kFailed = 1;
@@ -12,6 +14,7 @@ inline constexpr int kUsage = 2;
 inline constexpr int kInterrupted = 130;
 
 void add_bench(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, const Log& log, int& exit_code);
 void add_selftest(CLI::App& app, int& exit_code);
 
 }  // namespace millrace::cli

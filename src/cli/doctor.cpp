@@ -1,0 +1,167 @@
+// millrace doctor: what this machine is, what it can do, what is wrong with it and what to do.
+#include <fmt/color.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "machine/ceilings.h"
+#include "machine/health.h"
+#include "machine/json.h"
+#include "machine/machine.h"
+
+namespace millrace::cli {
+namespace {
+
+// Colours on a terminal, plain text into a pipe or where NO_COLOR is set.
+class Paint {
+ public:
+  Paint() : on_(isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr) {}
+  std::string operator()(fmt::text_style style, std::string_view text) const {
+    return on_ ? fmt::format(style, "{}", text) : std::string(text);
+  }
+
+ private:
+  bool on_;
+};
+
+std::string size_text(size_t bytes) {
+  const double kib = static_cast<double>(bytes) / 1024;
+  if (kib < 1024) return fmt::format("{:.0f} KiB", kib);
+  if (kib < 1024 * 1024) return fmt::format("{:.4g} MiB", kib / 1024);
+  return fmt::format("{:.1f} GiB", kib / (1024 * 1024));
+}
+
+void print_heading(const Paint& paint, std::string_view text) {
+  fmt::print("{}\n", paint(fmt::emphasis::bold, text));
+}
+
+void print_row(std::string_view key, std::string_view value) {
+  fmt::print("  {:<12} {}\n", key, value);
+}
+
+std::string cpus_text(const Machine& m) {
+  constexpr size_t kShown = 8;
+  const std::vector<int> first(m.cpus.begin(), m.cpus.begin() + std::min(kShown, m.cpus.size()));
+  const std::string pins = m.cpus.empty()
+                               ? "not pinned"
+                               : fmt::format("lanes pinned to {}{}", fmt::join(first, " "),
+                                             m.cpus.size() > kShown ? " ..." : "");
+  return fmt::format("{} on {} cores, {}", m.n_cpus, m.n_cores, pins);
+}
+
+std::string isas_text(const Machine& m) {
+  std::vector<std::string_view> names;
+  for (Isa isa : m.isas) names.push_back(name_of(isa));
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+void print_gpus(const Machine& m) {
+  if (m.gpus.empty()) print_row("GPU", "none");
+  for (const Gpu& g : m.gpus)
+    print_row(fmt::format("GPU {}", g.index),
+              fmt::format("{}, compute capability {}.{}, {} SMs, {}, L2 {}", g.name, g.sm / 10,
+                          g.sm % 10, g.n_sms, size_text(g.memory_bytes), size_text(g.l2_bytes)));
+  if (m.cuda_driver != 0)
+    print_row("Driver", fmt::format("CUDA {}.{}", m.cuda_driver / 1000, m.cuda_driver % 1000 / 10));
+}
+
+void print_machine(const Machine& m, const Paint& paint) {
+  print_heading(paint, "Machine");
+  print_row("CPU", m.cpu_name);
+  print_row("CPUs", cpus_text(m));
+  print_row("Runs", isas_text(m));
+  print_row("Caches", fmt::format("L1d {}, L2 {} a core; last level {}", size_text(m.l1d_bytes),
+                                  size_text(m.l2_bytes), size_text(m.llc_bytes)));
+  print_row("NUMA nodes", fmt::format("{}", m.n_numa_nodes));
+  print_row("Memory", fmt::format("{}, {} available; huge pages: {}", size_text(m.memory_bytes),
+                                  size_text(m.memory_available_bytes), m.huge_pages));
+  print_gpus(m);
+  print_row("Build", fmt::format("millrace {}, {}", MILLRACE_VERSION,
+                                 built_with_cuda() ? "CPU and CUDA" : "CPU alone"));
+}
+
+void print_ceilings(const Ceilings& c, const Paint& paint) {
+  fmt::print("\n");
+  print_heading(paint, fmt::format("{:<26}{:>12}{:>12}", "Ceilings, measured", "one lane",
+                                   fmt::format("{} lanes", c.n_lanes)));
+  fmt::print("  {:<18}{:<6}{:>12.1f}{:>12.1f}  ({})\n", "read", "GB/s", c.read_gbps_one,
+             c.read_gbps_all, c.read_loop);
+  for (const Rate& r : c.rates)
+    fmt::print("  {:<18}{:<6}{:>12.1f}{:>12.1f}\n",
+               fmt::format("{} {}", name_of(r.type), name_of(r.isa)), "GMAC/s", r.gmacs_one,
+               r.gmacs_all);
+  if (c.n_lanes > 1)
+    fmt::print("  {:<18}{:<6}{:>12}{:>12.0f}\n", "barrier", "ns", "", c.barrier_ns);
+}
+
+void print_findings(const std::vector<Finding>& findings, const Paint& paint) {
+  fmt::print("\n");
+  print_heading(paint, "Findings");
+  if (findings.empty()) fmt::print("  {}\n", paint(fg(fmt::terminal_color::green), "none"));
+  for (const Finding& f : findings) {
+    const auto colour = f.severity == Severity::note      ? fmt::terminal_color::cyan
+                        : f.severity == Severity::warning ? fmt::terminal_color::yellow
+                                                          : fmt::terminal_color::red;
+    fmt::print("  {} {}\n  {:<8} {}\n",
+               paint(fg(colour), fmt::format("{:<8}", name_of(f.severity))), f.what, "",
+               paint(fmt::emphasis::faint, f.remedy));
+  }
+}
+
+bool usable(const std::vector<Finding>& findings) {
+  return findings.empty() || findings.front().severity != Severity::unusable;
+}
+
+void print_json(const Machine& machine, const Ceilings& ceilings,
+                const std::vector<Finding>& findings) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  for (const Finding& f : findings)
+    list.push_back({{"severity", name_of(f.severity)}, {"what", f.what}, {"remedy", f.remedy}});
+  const Json all = {{"version", MILLRACE_VERSION},
+                    {"time", utc_now()},
+                    {"cuda_build", built_with_cuda()},
+                    {"machine", Json::parse(to_json(machine))},
+                    {"ceilings", Json::parse(to_json(ceilings))},
+                    {"findings", list},
+                    {"usable", usable(findings)}};
+  fmt::print("{}\n", all.dump(2));
+}
+
+int doctor(const Log& log, bool json) {
+  const Paint paint;
+  const Machine machine = find_machine();
+  if (!json) {
+    print_machine(machine, paint);
+    std::fflush(stdout);
+  }
+  const int64_t begin = now_ns();
+  const Ceilings ceilings = measure_ceilings(machine, Effort::full);
+  log.debug("ceilings measured", "ms", (now_ns() - begin) / 1'000'000, "quiet", ceilings.quiet);
+  const auto findings = examine(machine, ceilings, built_with_cuda());
+  if (json) {
+    print_json(machine, ceilings, findings);
+  } else {
+    print_ceilings(ceilings, paint);
+    print_findings(findings, paint);
+  }
+  return usable(findings) ? 0 : kFailed;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, const Log& log, int& exit_code) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Say what this machine is, what it can do at most, and what to mend");
+  command->add_flag("--json", *json, "Print JSON");
+  command->callback([json, &log, &exit_code] { exit_code = doctor(log, *json); });
+}
+
+}  // namespace millrace::cli
