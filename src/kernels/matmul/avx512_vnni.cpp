@@ -25,8 +25,8 @@ using tiles16::kOutputs;
 using tiles16::Product;
 
 constexpr int kGroups = kBlock / 4;         // of four k: one vpdpbusd each
-constexpr int kMaxRows = 6, kMaxTiles = 2;  // 12 integer and 12 f32 sums
-constexpr int kMaxPackedRows = 8;
+constexpr int kMaxRows = 4, kMaxTiles = 3;  // 12 integer and 12 f32 sums
+constexpr int kMaxPackedRows = 8, kMaxPackedTiles = 2;
 
 // vpdpbusd takes unsigned weights: those of a signed format are stored or made q + 2^bias_shift,
 // and the sum of that bias times x is taken off again, exactly, where the integer sum begins.
@@ -70,31 +70,39 @@ template <int G>
   return G < 4 ? _mm512_slli_epi16(high, 4 - G) : _mm512_srli_epi16(high, G - 4);
 }
 
+// The unsigned weights of four k each that share the bytes V of a tile's block: groups V and V + 4.
+struct Pair {
+  __m512i low, high;
+};
 template <const Format& F, int V>
-[[gnu::always_inline]] inline void split_nibbles(const std::byte* block, __m512i high, __m512i* w) {
+[[gnu::always_inline]] inline Pair pair_of(const std::byte* block, __m512i fifth) {
+  if constexpr (F.bias_shift == 7)
+    return {bytes_at(block + F.at.q + 64 * V), bytes_at(block + F.at.q + 64 * (V + 4))};
   const __m512i low4 = _mm512_set1_epi8(0x0f), bit4 = _mm512_set1_epi8(0x10);
-  const __m512i q = bytes_at(block + F.at.q + 64 * V);
-  w[V] = _mm512_and_si512(q, low4);
-  w[V + 4] = _mm512_and_si512(_mm512_srli_epi16(q, 4), low4);
-  if constexpr (F.has_high) {  // a | (b & c)
-    w[V] = _mm512_ternarylogic_epi64(w[V], high_bits<V>(high), bit4, 0xf8);
-    w[V + 4] = _mm512_ternarylogic_epi64(w[V + 4], high_bits<V + 4>(high), bit4, 0xf8);
-  }
+  __m512i q = bytes_at(block + F.at.q + 64 * V);
+  asm("" : "+v"(q));  // one load for both nibbles: half of the blocks straddle cache lines
+  const Pair nibbles{_mm512_and_si512(q, low4), _mm512_and_si512(_mm512_srli_epi16(q, 4), low4)};
+  if constexpr (!F.has_high) return nibbles;
+  constexpr int kOr = 0xf8;  // a | (b & c)
+  return {_mm512_ternarylogic_epi64(nibbles.low, high_bits<V>(fifth), bit4, kOr),
+          _mm512_ternarylogic_epi64(nibbles.high, high_bits<V + 4>(fifth), bit4, kOr)};
 }
 
-// The unsigned weights of a tile's block, in ascending k.
+template <const Format& F>
+[[gnu::always_inline]] inline __m512i fifth_bits(const std::byte* block) {
+  return F.has_high ? bytes_at(block + F.at.high) : _mm512_setzero_si512();
+}
+
+// All of a tile's block, in ascending k.
 template <const Format& F>
 [[gnu::always_inline]] inline void weights_of(const std::byte* block, __m512i* w) {
-  if constexpr (F.bias_shift == 7) {
+  const __m512i fifth = fifth_bits<F>(block);
+  const Pair pairs[4] = {pair_of<F, 0>(block, fifth), pair_of<F, 1>(block, fifth),
+                         pair_of<F, 2>(block, fifth), pair_of<F, 3>(block, fifth)};
 #pragma GCC unroll 8
-    for (int g = 0; g < kGroups; ++g)
-      w[g] = _mm512_xor_si512(bytes_at(block + F.at.q + 64 * g), _mm512_set1_epi8(-128));
-  } else {
-    const __m512i high = F.has_high ? bytes_at(block + F.at.high) : _mm512_setzero_si512();
-    split_nibbles<F, 0>(block, high, w);
-    split_nibbles<F, 1>(block, high, w);
-    split_nibbles<F, 2>(block, high, w);
-    split_nibbles<F, 3>(block, high, w);
+  for (int v = 0; v < 4; ++v) {
+    w[v] = pairs[v].low;
+    w[v + 4] = pairs[v].high;
   }
 }
 
@@ -224,6 +232,12 @@ struct Sums {
         sum[t][r] = Min ? _mm512_setzero_si512() : _mm512_set1_epi32(load<int>(extra[r]));
   }
 
+  // The rows of the next group, while these are multiplied.
+  [[gnu::always_inline]] void fetch_next() {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) _mm_prefetch(q[r] + R * q.stride, _MM_HINT_T0);
+  }
+
   // Four k: group g of the block.
   [[gnu::always_inline]] void add(int g, const __m512i (&w)[T]) {
 #pragma GCC unroll 8
@@ -270,6 +284,7 @@ void multiply_expanded(const Product& p) {
     __m512i four[T];
     __m512 d[T], m[T];
     sums.begin_block();
+    sums.fetch_next();
 #pragma GCC unroll 8
     for (int g = 0; g < kGroups; ++g) {
 #pragma GCC unroll 8
@@ -287,42 +302,78 @@ void multiply_expanded(const Product& p) {
   sums.store(p);
 }
 
-template <const Format& F, int R>
-void multiply_packed(const Product& p) {
-  Sums<1, R, F.has_min> sums(p);
-  const std::byte* block = p.w;
-  for (long long b = 0; b < p.n_blocks; ++b, block += F.at.bytes) {
+// Decodes a pair of groups just before it is multiplied, so that few weights are in registers.
+template <const Format& F, int T, int R, int V>
+[[gnu::always_inline]] inline void add_pair(const std::byte* const (&tile)[T],
+                                            const __m512i (&fifth)[T],
+                                            Sums<T, R, F.has_min>& sums) {
+  __m512i low[T], high[T];
 #pragma GCC unroll 8
-    for (int i = 0; i < F.at.bytes; i += 64) _mm_prefetch(block + kAhead + i, _MM_HINT_T0);
-    __m512i w[kGroups];
-    weights_of<F>(block, w);
+  for (int t = 0; t < T; ++t) {
+    const Pair pair = pair_of<F, V>(tile[t], fifth[t]);
+    low[t] = pair.low;
+    high[t] = pair.high;
+  }
+  sums.add(V, low);
+  sums.add(V + 4, high);
+}
+
+template <const Format& F, int T, int R>
+void multiply_packed(const Product& p) {
+  Sums<T, R, F.has_min> sums(p);
+  const std::byte* tile[T];
+#pragma GCC unroll 8
+  for (int t = 0; t < T; ++t) tile[t] = p.w + t * p.n_blocks * F.at.bytes;
+  for (long long b = 0; b < p.n_blocks; ++b) {
+    __m512i fifth[T];
+    __m512 d[T], m[T];
     sums.begin_block();
 #pragma GCC unroll 8
-    for (int g = 0; g < kGroups; ++g) sums.add(g, {w[g]});
-    const __m512 d = f16_at(block);
-    sums.end_block({d}, {F.has_min ? f16_at(block + F.at.m) : d});
+    for (int t = 0; t < T; ++t) {
+#pragma GCC unroll 8
+      for (int i = 0; i < F.at.bytes; i += 64) _mm_prefetch(tile[t] + kAhead + i, _MM_HINT_T0);
+      fifth[t] = fifth_bits<F>(tile[t]);
+    }
+    add_pair<F, T, R, 0>(tile, fifth, sums);
+    add_pair<F, T, R, 1>(tile, fifth, sums);
+    add_pair<F, T, R, 2>(tile, fifth, sums);
+    add_pair<F, T, R, 3>(tile, fifth, sums);
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) {
+      d[t] = f16_at(tile[t]);
+      m[t] = F.has_min ? f16_at(tile[t] + F.at.m) : d[t];
+      tile[t] += F.at.bytes;
+    }
+    sums.end_block(d, m);
   }
   sums.store(p);
 }
 
+using Call = void (*)(const Product&);
+
 template <bool Min>
 void multiply(const Product& p, int n_rows, int n_tiles) {
-  using Call = void (*)(const Product&);
   static constexpr Call kCalls[kMaxTiles][kMaxRows] = {
       {multiply_expanded<1, 1, Min>, multiply_expanded<1, 2, Min>, multiply_expanded<1, 3, Min>,
-       multiply_expanded<1, 4, Min>, multiply_expanded<1, 5, Min>, multiply_expanded<1, 6, Min>},
+       multiply_expanded<1, 4, Min>},
       {multiply_expanded<2, 1, Min>, multiply_expanded<2, 2, Min>, multiply_expanded<2, 3, Min>,
-       multiply_expanded<2, 4, Min>, multiply_expanded<2, 5, Min>, multiply_expanded<2, 6, Min>}};
+       multiply_expanded<2, 4, Min>},
+      {multiply_expanded<3, 1, Min>, multiply_expanded<3, 2, Min>, multiply_expanded<3, 3, Min>,
+       multiply_expanded<3, 4, Min>}};
   kCalls[n_tiles - 1][n_rows - 1](p);
 }
 
+template <const Format& F, int T>
+constexpr std::array<Call, kMaxPackedRows> packed_calls() {
+  return {multiply_packed<F, T, 1>, multiply_packed<F, T, 2>, multiply_packed<F, T, 3>,
+          multiply_packed<F, T, 4>, multiply_packed<F, T, 5>, multiply_packed<F, T, 6>,
+          multiply_packed<F, T, 7>, multiply_packed<F, T, 8>};
+}
+
 template <const Format& F>
-void multiply_few(const Product& p, int n_rows) {
-  using Call = void (*)(const Product&);
-  static constexpr Call kCalls[kMaxPackedRows] = {
-      multiply_packed<F, 1>, multiply_packed<F, 2>, multiply_packed<F, 3>, multiply_packed<F, 4>,
-      multiply_packed<F, 5>, multiply_packed<F, 6>, multiply_packed<F, 7>, multiply_packed<F, 8>};
-  kCalls[n_rows - 1](p);
+void multiply_few(const Product& p, int n_rows, int n_tiles) {
+  static constexpr std::array kCalls = {packed_calls<F, 1>(), packed_calls<F, 2>()};
+  kCalls[static_cast<size_t>(n_tiles - 1)][static_cast<size_t>(n_rows - 1)](p);
 }
 
 template <const Format& F>
@@ -332,7 +383,9 @@ constexpr tiles16::TileKernel kernel_for() {
           .expanded_bytes = expanded_bytes(F.has_min),
           .max_rows = kMaxRows,
           .max_tiles = kMaxTiles,
+          .packed_rows = 3 * kMaxPackedRows,
           .max_packed_rows = kMaxPackedRows,
+          .max_packed_tiles = kMaxPackedTiles,
           .one_row = one_row<F>,
           .prepare = prepare<F.has_min, F.bias_shift>,
           .expand = expand<F>,

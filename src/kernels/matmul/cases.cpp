@@ -194,6 +194,14 @@ void add_float_edges(DType type, std::vector<Case>& out) {
                              .hostile = true}));
 }
 
+// Enough rows, blocks and outputs for a variant to cut each of them into pieces.
+void add_cuts(std::vector<Case>& out) {
+  for (DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1})
+    out.push_back(make_case({.w_type = type, .n_rows = 29, .n = 85, .k = 640}));
+  for (DType type : {DType::q8_0, DType::q4_0})
+    out.push_back(make_case({.w_type = type, .n_rows = 49, .n = 17, .k = 12800}));
+}
+
 // One row reads the weight once: the decode step. 8 and 512 rows: a small batch and prefill.
 void add_timed(DType type, std::initializer_list<Shape> shapes, std::vector<Case>& out) {
   for (const Shape& s : shapes)
@@ -246,6 +254,7 @@ std::vector<Case> cases() {
   std::vector<Case> out;
   for (DType type : kBlockTypes) add_edges(type, out);
   for (DType type : {DType::f32, DType::f16, DType::bf16}) add_float_edges(type, out);
+  add_cuts(out);
   for (DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1})
     add_timed(type,
               {{1, 576, 576},

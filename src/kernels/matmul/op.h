@@ -43,6 +43,8 @@ namespace avx512 {
 Status run_floats(const Args& args, Exec& exec);
 }
 namespace avx2 {
+size_t workspace_bytes(const Args& args, int n_lanes);
+Status run(const Args& args, Exec& exec);
 Status run_kquants(const Args& args, Exec& exec);
 Status run_floats(const Args& args, Exec& exec);
 }  // namespace avx2

@@ -13,6 +13,7 @@ namespace {
 struct Parts {
   bool has_min, has_high;
   int q_bytes;
+  uint32_t bias;  // of four q
 
   BlockLayout tile() const { return block_layout(has_min, has_high, q_bytes); }
   int high() const { return has_min ? 4 : 2; }
@@ -22,7 +23,8 @@ struct Parts {
 Parts parts_of(DType type) {
   return {.has_min = type == DType::q4_1 || type == DType::q5_1,
           .has_high = type == DType::q5_0 || type == DType::q5_1,
-          .q_bytes = type == DType::q8_0 ? 32 : 16};
+          .q_bytes = type == DType::q8_0 ? 32 : 16,
+          .bias = type == DType::q8_0 ? 0x80808080u : 0};
 }
 
 // The file's fifth bits, element 4 * g + i at bit 4 * g + i, to bit g of byte i.
@@ -38,32 +40,31 @@ uint32_t gather_high(uint32_t bytes) {
   return out;
 }
 
+uint32_t word_at(const uint8_t* at) {
+  uint32_t word;
+  std::memcpy(&word, at, 4);
+  return word;
+}
+void put_word(uint8_t* at, uint32_t word) {
+  std::memcpy(at, &word, 4);
+}
+
 void pack_block(const Parts& p, const uint8_t* block, int o, uint8_t* tile) {
   const BlockLayout at = p.tile();
   std::memcpy(tile + 2 * o, block, 2);
   if (p.has_min) std::memcpy(tile + at.m + 2 * o, block + 2, 2);
-  if (p.has_high) {
-    uint32_t bits;
-    std::memcpy(&bits, block + p.high(), 4);
-    bits = spread_high(bits);
-    std::memcpy(tile + at.high + 4 * o, &bits, 4);
-  }
+  if (p.has_high) put_word(tile + at.high + 4 * o, spread_high(word_at(block + p.high())));
   for (int v = 0; v < p.q_bytes / 4; ++v)
-    std::memcpy(tile + at.q + 4 * (kOutputs * v + o), block + p.q() + 4 * v, 4);
+    put_word(tile + at.q + 4 * (kOutputs * v + o), word_at(block + p.q() + 4 * v) ^ p.bias);
 }
 
 void unpack_block(const Parts& p, const uint8_t* tile, int o, uint8_t* block) {
   const BlockLayout at = p.tile();
   std::memcpy(block, tile + 2 * o, 2);
   if (p.has_min) std::memcpy(block + 2, tile + at.m + 2 * o, 2);
-  if (p.has_high) {
-    uint32_t bytes;
-    std::memcpy(&bytes, tile + at.high + 4 * o, 4);
-    bytes = gather_high(bytes);
-    std::memcpy(block + p.high(), &bytes, 4);
-  }
+  if (p.has_high) put_word(block + p.high(), gather_high(word_at(tile + at.high + 4 * o)));
   for (int v = 0; v < p.q_bytes / 4; ++v)
-    std::memcpy(block + p.q() + 4 * v, tile + at.q + 4 * (kOutputs * v + o), 4);
+    put_word(block + p.q() + 4 * v, word_at(tile + at.q + 4 * (kOutputs * v + o)) ^ p.bias);
 }
 
 // Calls visit(file block offset, output within the tile, tile block offset) for every block.

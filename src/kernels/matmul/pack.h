@@ -4,7 +4,7 @@
 // block of a tile is
 //   f16 d[16], f16 m[16] where the format has a minimum,
 //   u8 high[16][4] of 5-bit formats: bit g of high[o][i] is the fifth bit of element 4 * g + i,
-//   u8 q[v][16][4]: the file's quant bytes 4 * v to 4 * v + 3 of each output.
+//   u8 q[v][16][4]: the file's quant bytes 4 * v to 4 * v + 3 of each output, Q8_0's plus 128.
 // So 64 bytes of q are four consecutive k of 16 outputs: one vpdpbusd (its low nibbles k = 4 * v..,
 // its high nibbles k = 16 + 4 * v.. where two share a byte), or two vpmaddubsw of 8 outputs. A
 // one-row product reads its tiles as one ascending stream.

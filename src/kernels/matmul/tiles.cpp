@@ -11,8 +11,7 @@ namespace {
 // fit 32 KB of L1. A panel of rows leaves most of 1 MB of L2 to what streams past it.
 constexpr long long kChunkBlocks = 18;
 constexpr long long kPanelBytes = 384 << 10;
-// Up to here expanding a tile costs more than decoding it again for every group of rows.
-constexpr long long kPackedRows = 24;
+constexpr long long kLeastPanelRows = 24;
 
 long long ceil_div(long long a, long long b) {
   return (a + b - 1) / b;
@@ -21,13 +20,14 @@ long long round_up(long long a, long long unit) {
   return ceil_div(a, unit) * unit;
 }
 
-// `size` items in `n` parts as even as can be, the larger ones first.
+// Some items in n parts as even as can be: the first `n_larger` have one more than `size`.
 struct Parts {
-  long long size, n;
-  long long part(long long i) const { return size / n + (i < size % n ? 1 : 0); }
+  long long n, size, n_larger;
+  long long part(long long i) const { return size + (i < n_larger ? 1 : 0); }
 };
-Parts parts_of_at_most(long long size, long long limit) {
-  return {size, std::max(ceil_div(size, limit), 1LL)};
+Parts parts_of_at_most(long long n_items, long long limit) {
+  const long long n = std::max(ceil_div(n_items, limit), 1LL);
+  return {n, n_items / n, n_items % n};
 }
 
 struct Plan {
@@ -42,11 +42,11 @@ struct Plan {
 Plan plan_of(const Args& a, const TileKernel& kernel) {
   Plan p{};
   p.n_blocks = a.k / quantize::kBlock;
-  p.packed = a.n_rows <= kPackedRows;
+  p.packed = a.n_rows <= kernel.packed_rows;
   p.extra_stride = 4 * p.n_blocks;
   p.wide_stride = p.n_blocks * kernel.wide_q_bytes;
   const long long row_bytes = quantize::row_bytes(a.k) + p.extra_stride + p.wide_stride;
-  p.panels = parts_of_at_most(a.n_rows, std::max(kPanelBytes / row_bytes, kPackedRows));
+  p.panels = parts_of_at_most(a.n_rows, std::max(kPanelBytes / row_bytes, kLeastPanelRows));
   p.chunks = parts_of_at_most(p.n_blocks, kChunkBlocks);
   p.extra_bytes = round_up(p.panels.part(0) * p.extra_stride, 64);
   p.wide_bytes = round_up(p.panels.part(0) * p.wide_stride, 64);
@@ -64,16 +64,17 @@ struct Panel {
   std::byte* expanded;
   long long first, n_rows;
 
-  Rows rows(long long row, long long block) const {
-    const quantize::Row x = quantize::row_at(a.x, a.k, first + row);
+  // All of the panel's, from a block on.
+  Rows rows(long long block) const {
+    const quantize::Row x = quantize::row_at(a.x, a.k, first);
     Rows out{.q = reinterpret_cast<const std::byte*>(x.q + block * quantize::kBlock),
              .q_stride = quantize::row_bytes(a.k),
              .dx = reinterpret_cast<const std::byte*>(x.scale + block),
              .dx_stride = quantize::row_bytes(a.k),
-             .extra = extra + row * plan.extra_stride + 4 * block,
+             .extra = extra + 4 * block,
              .extra_stride = plan.extra_stride};
     if (kernel.wide_q_bytes != 0) {
-      out.q = wide + row * plan.wide_stride + block * kernel.wide_q_bytes;
+      out.q = wide + block * kernel.wide_q_bytes;
       out.q_stride = plan.wide_stride;
     }
     return out;
@@ -91,12 +92,14 @@ struct Panel {
     const Parts groups = parts_of_at_most(n_rows, max_rows);
     p.y = static_cast<float*>(a.y) + first * a.n + tile * kOutputs;
     p.y_stride = a.n;
-    for (long long g = 0, row = 0; g < groups.n; ++g) {
+    p.x = rows(block);
+    for (long long g = 0; g < groups.n; ++g) {
       const long long n = groups.part(g);
-      p.x = rows(row, block);
       multiply(p, static_cast<int>(n));
+      p.x.q += n * p.x.q_stride;
+      p.x.dx += n * p.x.dx_stride;
+      p.x.extra += n * p.x.extra_stride;
       p.y += n * a.n;
-      row += n;
     }
   }
 
@@ -105,12 +108,15 @@ struct Panel {
   }
 
   void multiply_packed(long long tile, long long tile_end) const {
-    for (; tile < tile_end; ++tile) {
+    for (; tile < tile_end; tile += kernel.max_packed_tiles) {
+      const long long n = std::min<long long>(kernel.max_packed_tiles, tile_end - tile);
       const Product p{.w = packed_at(tile, 0),
                       .n_blocks = plan.n_blocks,
-                      .n_live = n_live(tile, 1),
+                      .n_live = n_live(tile, n),
                       .first = true};
-      for_each_group(tile, 0, kernel.max_packed_rows, p, kernel.multiply_packed);
+      for_each_group(tile, 0, kernel.max_packed_rows, p, [&](const Product& product, int n_group) {
+        kernel.multiply_packed(product, n_group, static_cast<int>(n));
+      });
     }
   }
 
@@ -129,7 +135,7 @@ struct Panel {
     const long long step = round_up(bytes * kernel.max_rows / n_rows, 64);
     for_each_group(tile, block, kernel.max_rows, p, [&](const Product& product, int n_group_rows) {
       for (const std::byte* to = std::min(ahead + step, stop); ahead < to; ahead += 64)
-        __builtin_prefetch(ahead);
+        __builtin_prefetch(ahead, 0, 2);
       kernel.multiply(product, n_group_rows, static_cast<int>(n));
     });
   }

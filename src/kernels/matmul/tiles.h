@@ -42,14 +42,16 @@ struct TileKernel {
   int wide_q_bytes;    // of a row's block in what `prepare` writes; 0: rows are read as they are
   int expanded_bytes;  // of a tile's block
   int max_rows, max_tiles;  // of one multiply
-  int max_packed_rows;      // of one multiply_packed
+  // Up to packed_rows (0: never), expanding a tile costs more than decoding it for every group.
+  int packed_rows;
+  int max_packed_rows, max_packed_tiles;  // of one multiply_packed
   void (*one_row)(const Args& args, long long tile, long long tile_end);
   // Of rows [first, first + n): the extra words, and q widened where the kernel wants that.
   void (*prepare)(const Args& args, long long first, long long n, std::byte* extra,
                   std::byte* wide);
   void (*expand)(const std::byte* tile, long long n_blocks, std::byte* out, long long out_stride);
   void (*multiply)(const Product& product, int n_rows, int n_tiles);
-  void (*multiply_packed)(const Product& product, int n_rows);  // one tile
+  void (*multiply_packed)(const Product& product, int n_rows, int n_tiles);
 };
 
 size_t workspace_bytes(const Args& args, int n_lanes, const TileKernel& kernel);

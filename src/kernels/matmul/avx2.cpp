@@ -1,0 +1,424 @@
+#include <immintrin.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "base/isa.h"
+#include "kernels/matmul/op.h"
+#include "kernels/matmul/output.h"
+#include "kernels/matmul/tiles.h"
+#include "kernels/quantize/row.h"
+
+MILLRACE_TARGET_AVX2
+namespace millrace::matmul::avx2 {
+namespace {
+
+using quantize::kBlock;
+using tiles16::BlockLayout;
+using tiles16::kOutputs;
+using tiles16::Product;
+
+constexpr int kGroups = kBlock / 4;  // of four k
+constexpr int kHalf = 8;             // outputs of a register
+
+// Weights of 4 and 5 bits are multiplied as unsigned bytes by vpmaddubsw, and `depth` of its
+// results are summed in 16 bits before they widen: 8 * 2 * 15 * 127 and 4 * 2 * 31 * 127 fit. A
+// signed format's bias is taken off the integer sum. Q8_0 does not fit and is multiplied as int16,
+// signed.
+struct Format {
+  BlockLayout at;
+  bool has_min = false, has_high = false;
+  int bias_shift = 0;  // where there is no minimum
+  int depth = 8;
+};
+constexpr Format kQ8_0{.at = tiles16::kQ8_0, .bias_shift = 7};
+constexpr Format kQ4_0{.at = tiles16::kQ4_0, .bias_shift = 3};
+constexpr Format kQ4_1{.at = tiles16::kQ4_1, .has_min = true};
+constexpr Format kQ5_0{.at = tiles16::kQ5_0, .has_high = true, .bias_shift = 4, .depth = 4};
+constexpr Format kQ5_1{.at = tiles16::kQ5_1, .has_min = true, .has_high = true, .depth = 4};
+
+// An expanded block of a tile: the weights, f32 d[16], f32 m[16] where there is a minimum.
+constexpr int kByteWeights = 64 * kGroups;
+constexpr int kWideWeights = 128 * kGroups;
+
+template <class T>
+[[gnu::always_inline]] inline T load(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+[[gnu::always_inline]] inline __m256i bytes_at(const std::byte* at) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+}
+[[gnu::always_inline]] inline void put(std::byte* at, __m256i v) {
+  _mm256_store_si256(reinterpret_cast<__m256i*>(at), v);
+}
+[[gnu::always_inline]] inline __m256i words_of(const std::byte* at) {
+  return _mm256_set1_epi32(load<int>(at));
+}
+[[gnu::always_inline]] inline __m256 floats_of(const std::byte* at) {
+  return _mm256_set1_ps(load<float>(at));
+}
+[[gnu::always_inline]] inline __m256 f16_at(const std::byte* at) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+}
+
+// A mask of the first `live` of eight lanes.
+[[gnu::always_inline]] inline __m256i mask_of(long long live) {
+  const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(live)), index);
+}
+[[gnu::always_inline]] inline void store(float* y, long long live, __m256 sum) {
+  const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(kNanBits));
+  sum = _mm256_blendv_ps(sum, nan, _mm256_cmp_ps(sum, sum, _CMP_UNORD_Q));
+  if (live >= kHalf)
+    _mm256_storeu_ps(y, sum);
+  else
+    _mm256_maskstore_ps(y, mask_of(live), sum);
+}
+
+// The fifth bits of group G, at bit 4.
+template <int G>
+[[gnu::always_inline]] inline __m256i fifth_bits(__m256i high) {
+  const __m256i at4 = G < 4 ? _mm256_slli_epi16(high, 4 - G) : _mm256_srli_epi16(high, G - 4);
+  return _mm256_and_si256(at4, _mm256_set1_epi8(0x10));
+}
+
+// Half a tile's unsigned weights of groups V and V + 4, which share bytes.
+struct Pair {
+  __m256i low, high;
+};
+template <const Format& F, int V>
+[[gnu::always_inline]] inline Pair pair_of(const std::byte* block, int half) {
+  const __m256i low4 = _mm256_set1_epi8(0x0f);
+  const __m256i q = bytes_at(block + F.at.q + 64 * V + 32 * half);
+  const Pair nibbles{_mm256_and_si256(q, low4), _mm256_and_si256(_mm256_srli_epi16(q, 4), low4)};
+  if constexpr (!F.has_high) return nibbles;
+  const __m256i high = bytes_at(block + F.at.high + 32 * half);
+  return {_mm256_or_si256(nibbles.low, fifth_bits<V>(high)),
+          _mm256_or_si256(nibbles.high, fifth_bits<V + 4>(high))};
+}
+
+// Four signed bytes of each output (or of a row) as two int16 vectors: k and k + 2, k + 1 and k
+// + 3.
+struct Wide {
+  __m256i even, odd;
+};
+[[gnu::always_inline]] inline Wide widen(__m256i bytes) {
+  return {_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8), _mm256_srai_epi16(bytes, 8)};
+}
+[[gnu::always_inline]] inline __m256i unbiased(__m256i bytes) {
+  return _mm256_xor_si256(bytes, _mm256_set1_epi8(-128));
+}
+
+// The end of a block for 8 outputs of a row.
+template <const Format& F>
+[[gnu::always_inline]] inline __m256 add_dot(const std::byte* block, int half, __m256i dot,
+                                             const quantize::Row& x, long long b, __m256 acc) {
+  const __m256 scale = _mm256_mul_ps(f16_at(block + 16 * half), _mm256_set1_ps(x.scale[b]));
+  acc = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(dot), acc);
+  if (!F.has_min) return acc;
+  const __m256 sum = _mm256_set1_ps(x.scale[b] * static_cast<float>(x.sum[b]));
+  return _mm256_fmadd_ps(f16_at(block + F.at.m + 16 * half), sum, acc);
+}
+
+// vpmaddubsw of groups V and V + 4: they are summed separately, each at most 4 deep.
+template <const Format& F, int V>
+[[gnu::always_inline]] inline void add_pair(const std::byte* block, int half, const std::byte* q,
+                                            __m256i (&sum)[2]) {
+  const Pair w = pair_of<F, V>(block, half);
+  const __m256i low = _mm256_maddubs_epi16(w.low, words_of(q + 4 * V));
+  const __m256i high = _mm256_maddubs_epi16(w.high, words_of(q + 4 * (V + 4)));
+  sum[0] = V == 0 ? low : _mm256_add_epi16(sum[0], low);
+  sum[1] = V == 0 ? high : _mm256_add_epi16(sum[1], high);
+}
+
+template <const Format& F>
+[[gnu::always_inline]] inline __m256i dot_of(const std::byte* block, int half, const std::byte* q,
+                                             int xsum) {
+  __m256i sum[2];
+  add_pair<F, 0>(block, half, q, sum);
+  add_pair<F, 1>(block, half, q, sum);
+  add_pair<F, 2>(block, half, q, sum);
+  add_pair<F, 3>(block, half, q, sum);
+  const __m256i one = _mm256_set1_epi16(1);
+  const __m256i dot =
+      _mm256_add_epi32(_mm256_madd_epi16(sum[0], one), _mm256_madd_epi16(sum[1], one));
+  if (F.has_min) return dot;
+  return _mm256_sub_epi32(dot, _mm256_set1_epi32(xsum << F.bias_shift));
+}
+
+[[gnu::always_inline]] inline __m256i dot_of_q8_0(const std::byte* block, int half,
+                                                  const std::byte* q) {
+  __m256i even = _mm256_setzero_si256(), odd = even;
+#pragma GCC unroll 8
+  for (int g = 0; g < kGroups; ++g) {
+    const Wide w = widen(unbiased(bytes_at(block + kQ8_0.at.q + 64 * g + 32 * half)));
+    const Wide x = widen(words_of(q + 4 * g));
+    even = _mm256_add_epi32(even, _mm256_madd_epi16(w.even, x.even));
+    odd = _mm256_add_epi32(odd, _mm256_madd_epi16(w.odd, x.odd));
+  }
+  return _mm256_add_epi32(even, odd);
+}
+
+// How far ahead of a one-row product the weight is fetched.
+constexpr int kAhead = 2048;
+
+template <const Format& F>
+void one_row(const Args& a, long long tile, long long tile_end) {
+  const quantize::Row x = quantize::row_at(a.x, a.k, 0);
+  const long long n_blocks = a.k / kBlock;
+  const auto* block = static_cast<const std::byte*>(a.w) + tile * n_blocks * F.at.bytes;
+  for (; tile < tile_end; ++tile) {
+    __m256 acc[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (long long b = 0; b < n_blocks; ++b, block += F.at.bytes) {
+#pragma GCC unroll 16
+      for (int i = 0; i < F.at.bytes; i += 64) _mm_prefetch(block + kAhead + i, _MM_HINT_T0);
+      const auto* q = reinterpret_cast<const std::byte*>(x.q + b * kBlock);
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        __m256i dot;
+        if constexpr (F.bias_shift == 7)
+          dot = dot_of_q8_0(block, half, q);
+        else
+          dot = dot_of<F>(block, half, q, x.sum[b]);
+        acc[half] = add_dot<F>(block, half, dot, x, b, acc[half]);
+      }
+    }
+    const long long o = tile * kOutputs;
+    store(static_cast<float*>(a.y) + o, a.n - o, acc[0]);
+    if (a.n - o > kHalf) store(static_cast<float*>(a.y) + o + kHalf, a.n - o - kHalf, acc[1]);
+  }
+}
+
+template <bool Min, int BiasShift>
+void prepare(const Args& a, long long first, long long n, std::byte* extra, std::byte*) {
+  const long long n_blocks = a.k / kBlock;
+  for (long long r = first; r < first + n; ++r) {
+    const quantize::Row x = quantize::row_at(a.x, a.k, r);
+    for (long long b = 0; b < n_blocks; ++b, extra += 4) {
+      const float min = x.scale[b] * static_cast<float>(x.sum[b]);
+      const int bias = -(x.sum[b] << BiasShift);
+      if (Min)
+        std::memcpy(extra, &min, 4);
+      else
+        std::memcpy(extra, &bias, 4);
+    }
+  }
+}
+
+// A row's block as 8 words of even pairs, then 8 of odd ones.
+void prepare_q8_0(const Args& a, long long first, long long n, std::byte*, std::byte* wide) {
+  for (long long r = first; r < first + n; ++r) {
+    const auto* q = reinterpret_cast<const std::byte*>(quantize::row_at(a.x, a.k, r).q);
+    for (long long i = 0; i < a.k; i += kBlock, wide += 2 * kBlock) {
+      const Wide x = widen(bytes_at(q + i));
+      put(wide, x.even);
+      put(wide + kBlock, x.odd);
+    }
+  }
+}
+
+[[gnu::always_inline]] inline void expand_f16(const std::byte* from, std::byte* to) {
+  _mm256_store_ps(reinterpret_cast<float*>(to), f16_at(from));
+  _mm256_store_ps(reinterpret_cast<float*>(to) + kHalf, f16_at(from + 16));
+}
+
+template <const Format& F, int V>
+[[gnu::always_inline]] inline void expand_pair(const std::byte* block, std::byte* out) {
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const Pair w = pair_of<F, V>(block, half);
+    put(out + 64 * V + 32 * half, w.low);
+    put(out + 64 * (V + 4) + 32 * half, w.high);
+  }
+}
+
+// Weights [group][16 outputs][4].
+template <const Format& F>
+void expand(const std::byte* tile, long long n_blocks, std::byte* out, long long out_stride) {
+  for (long long b = 0; b < n_blocks; ++b, tile += F.at.bytes, out += out_stride) {
+    expand_pair<F, 0>(tile, out);
+    expand_pair<F, 1>(tile, out);
+    expand_pair<F, 2>(tile, out);
+    expand_pair<F, 3>(tile, out);
+    expand_f16(tile, out + kByteWeights);
+    if (F.has_min) expand_f16(tile + F.at.m, out + kByteWeights + 64);
+  }
+}
+
+// Weights [pair of k][16 outputs][2], in the order of a wide row's words.
+void expand_q8_0(const std::byte* tile, long long n_blocks, std::byte* out, long long out_stride) {
+  for (long long b = 0; b < n_blocks; ++b, tile += kQ8_0.at.bytes, out += out_stride) {
+#pragma GCC unroll 16
+    for (int i = 0; i < 2 * kGroups; ++i) {  // half a group
+      const Wide w = widen(unbiased(bytes_at(tile + kQ8_0.at.q + 32 * i)));
+      put(out + 32 * i, w.even);
+      put(out + 32 * i + kWideWeights / 2, w.odd);
+    }
+    expand_f16(tile, out + kWideWeights);
+  }
+}
+
+// Where R rows stand. Three rows share a base: base, base + stride and base + 2 * stride are all
+// addresses of x86.
+template <int R>
+struct At {
+  static constexpr int kBases = (R + 2) / 3;
+  const std::byte* base[kBases];
+  long long stride;
+
+  [[gnu::always_inline]] At(const std::byte* first, long long row_stride) : stride(row_stride) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kBases; ++i) base[i] = first + 3 * i * row_stride;
+  }
+  [[gnu::always_inline]] const std::byte* operator[](int r) const {
+    return base[r / 3] + r % 3 * stride;
+  }
+  [[gnu::always_inline]] void advance(int bytes) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kBases; ++i) base[i] += bytes;
+  }
+};
+
+// How a kind of weight is multiplied: bytes, `Depth` products deep in 16 bits, or int16.
+template <bool HasMin, int Depth>
+struct Bytes {
+  static constexpr bool kMin = HasMin, kExtra = !HasMin;
+  static constexpr int kRowBytes = kBlock, kWeights = kByteWeights;
+  static constexpr int kTileBytes = kByteWeights + (HasMin ? 128 : 64);
+
+  template <int R>
+  [[gnu::always_inline]] static void dot(const std::byte* w, const At<R>& q, __m256i (&sum)[R]) {
+    __m256i narrow[R];
+    const __m256i one = _mm256_set1_epi16(1);
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g) {
+      const __m256i four = bytes_at(w + 64 * g);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const __m256i product = _mm256_maddubs_epi16(four, words_of(q[r] + 4 * g));
+        narrow[r] = g % Depth == 0 ? product : _mm256_add_epi16(narrow[r], product);
+        if (g % Depth != Depth - 1) continue;
+        const __m256i widened = _mm256_madd_epi16(narrow[r], one);
+        sum[r] = g < Depth ? widened : _mm256_add_epi32(sum[r], widened);
+      }
+    }
+  }
+};
+
+struct Words {
+  static constexpr bool kMin = false, kExtra = false;
+  static constexpr int kRowBytes = 2 * kBlock, kWeights = kWideWeights;
+  static constexpr int kTileBytes = kWideWeights + 64;
+
+  template <int R>
+  [[gnu::always_inline]] static void dot(const std::byte* w, const At<R>& q, __m256i (&sum)[R]) {
+#pragma GCC unroll 16
+    for (int i = 0; i < 2 * kGroups; ++i) {
+      const __m256i two = bytes_at(w + 64 * i);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const __m256i product = _mm256_madd_epi16(two, words_of(q[r] + 4 * i));
+        sum[r] = i == 0 ? product : _mm256_add_epi32(sum[r], product);
+      }
+    }
+  }
+};
+
+// Half a tile times R rows.
+template <class Kind, int R>
+[[gnu::always_inline]] inline void multiply_half(const Product& p, int half) {
+  At<R> q(p.x.q, p.x.q_stride), dx(p.x.dx, p.x.dx_stride), extra(p.x.extra, p.x.extra_stride);
+  float* y = p.y + kHalf * half;
+  const long long live = p.n_live - kHalf * half;
+  __m256 acc[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+    acc[r] = p.first ? _mm256_setzero_ps() : _mm256_maskload_ps(y + r * p.y_stride, mask_of(live));
+  const std::byte* w = p.w + 32 * half;
+  for (long long b = 0; b < p.n_blocks; ++b, w += Kind::kTileBytes) {
+    __m256i sum[R];
+    Kind::dot(w, q, sum);
+    const __m256 d = _mm256_load_ps(reinterpret_cast<const float*>(w + Kind::kWeights));
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      if (Kind::kExtra) sum[r] = _mm256_add_epi32(sum[r], words_of(extra[r]));
+      acc[r] =
+          _mm256_fmadd_ps(_mm256_mul_ps(d, floats_of(dx[r])), _mm256_cvtepi32_ps(sum[r]), acc[r]);
+      if (!Kind::kMin) continue;
+      const __m256 m = _mm256_load_ps(reinterpret_cast<const float*>(w + Kind::kWeights + 64));
+      acc[r] = _mm256_fmadd_ps(m, floats_of(extra[r]), acc[r]);
+    }
+    q.advance(Kind::kRowBytes);
+    dx.advance(4);
+    extra.advance(4);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) store(y + r * p.y_stride, live, acc[r]);
+}
+
+template <class Kind, int R>
+void multiply_tile(const Product& p) {
+  multiply_half<Kind, R>(p, 0);
+  if (p.n_live > kHalf) multiply_half<Kind, R>(p, 1);
+}
+
+constexpr int kMaxRows = 6;
+
+template <class Kind>
+void multiply(const Product& p, int n_rows, int) {
+  using Call = void (*)(const Product&);
+  static constexpr Call kCalls[kMaxRows] = {multiply_tile<Kind, 1>, multiply_tile<Kind, 2>,
+                                            multiply_tile<Kind, 3>, multiply_tile<Kind, 4>,
+                                            multiply_tile<Kind, 5>, multiply_tile<Kind, 6>};
+  kCalls[n_rows - 1](p);
+}
+
+template <const Format& F, class Kind>
+constexpr tiles16::TileKernel kernel_for() {
+  return {.layout = F.at,
+          .wide_q_bytes = Kind::kRowBytes == kBlock ? 0 : Kind::kRowBytes,
+          .expanded_bytes = Kind::kTileBytes,
+          .max_rows = kMaxRows,
+          .max_tiles = 1,
+          .packed_rows = 0,
+          .max_packed_rows = 0,
+          .max_packed_tiles = 0,
+          .one_row = one_row<F>,
+          .prepare = prepare<F.has_min, F.bias_shift>,
+          .expand = expand<F>,
+          .multiply = multiply<Kind>,
+          .multiply_packed = nullptr};
+}
+
+constexpr tiles16::TileKernel q8_0_kernel() {
+  tiles16::TileKernel kernel = kernel_for<kQ8_0, Words>();
+  kernel.prepare = prepare_q8_0;
+  kernel.expand = expand_q8_0;
+  return kernel;
+}
+
+// In DType's order, from q8_0.
+constexpr std::array kKernels = {q8_0_kernel(), kernel_for<kQ4_0, Bytes<false, kQ4_0.depth>>(),
+                                 kernel_for<kQ4_1, Bytes<true, kQ4_1.depth>>(),
+                                 kernel_for<kQ5_0, Bytes<false, kQ5_0.depth>>(),
+                                 kernel_for<kQ5_1, Bytes<true, kQ5_1.depth>>()};
+
+const tiles16::TileKernel& kernel_of(const Args& a) {
+  return kKernels[static_cast<size_t>(a.w_type) - static_cast<size_t>(DType::q8_0)];
+}
+
+}  // namespace
+
+size_t workspace_bytes(const Args& a, int n_lanes) {
+  return tiles16::workspace_bytes(a, n_lanes, kernel_of(a));
+}
+
+Status run(const Args& a, Exec& exec) {
+  return tiles16::run(a, exec, kernel_of(a));
+}
+
+}  // namespace millrace::matmul::avx2
+MILLRACE_TARGET_END
