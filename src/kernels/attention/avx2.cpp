@@ -5,12 +5,14 @@
 #include "base/isa.h"
 #include "base/math_avx2.h"
 #include "kernels/attention/plan.h"
+#include "kernels/lanes_avx2.h"
 
 MILLRACE_TARGET_AVX2
 namespace millrace::attention::avx2 {
 namespace {
 
 using Float = __m256;
+using lanes::avx2::largest_of;
 using math::avx2::exp;
 
 constexpr int kWidth = 8;
@@ -51,18 +53,8 @@ inline Float plain_nan(Float x) {
   return _mm256_blendv_ps(splat(__builtin_nanf("")), x, ordered);
 }
 
-inline float fold_maximum(Float x) {
-  const __m128 v4 = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-  const __m128 v2 = _mm_max_ps(v4, _mm_movehl_ps(v4, v4));
-  return _mm_cvtss_f32(_mm_max_ss(v2, _mm_movehdup_ps(v2)));
-}
-
-// 16 lanes: 8+8, 4+4, 2+2, 1+1.
 inline float fold_sum(const Float (&x)[2]) {
-  const Float v8 = _mm256_add_ps(x[0], x[1]);
-  const __m128 v4 = _mm_add_ps(_mm256_castps256_ps128(v8), _mm256_extractf128_ps(v8, 1));
-  const __m128 v2 = _mm_add_ps(v4, _mm_movehl_ps(v4, v4));
-  return _mm_cvtss_f32(_mm_add_ss(v2, _mm_movehdup_ps(v2)));
+  return lanes::avx2::fold(x[0], x[1]);
 }
 
 #include "kernels/attention/body.inc"

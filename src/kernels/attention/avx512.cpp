@@ -5,6 +5,7 @@
 #include "base/isa.h"
 #include "base/math_avx512.h"
 #include "kernels/attention/plan.h"
+#include "kernels/lanes_avx512.h"
 
 #pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12's AVX-512 headers trip it
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -14,6 +15,7 @@ namespace millrace::attention::avx512 {
 namespace {
 
 using Float = __m512;
+using lanes::avx512::largest_of;
 using math::avx512::exp;
 
 constexpr int kWidth = 16;
@@ -53,16 +55,8 @@ inline Float plain_nan(Float x) {
   return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), splat(__builtin_nanf("")), x);
 }
 
-inline float fold_maximum(Float x) {
-  return _mm512_reduce_max_ps(x);
-}
-
-// 16 lanes: 8+8, 4+4, 2+2, 1+1.
 inline float fold_sum(const Float (&x)[1]) {
-  const __m256 v8 = _mm256_add_ps(_mm512_castps512_ps256(x[0]), _mm512_extractf32x8_ps(x[0], 1));
-  const __m128 v4 = _mm_add_ps(_mm256_castps256_ps128(v8), _mm256_extractf128_ps(v8, 1));
-  const __m128 v2 = _mm_add_ps(v4, _mm_movehl_ps(v4, v4));
-  return _mm_cvtss_f32(_mm_add_ss(v2, _mm_movehdup_ps(v2)));
+  return lanes::avx512::fold(x[0]);
 }
 
 #include "kernels/attention/body.inc"

@@ -267,14 +267,14 @@ std::vector<Case> cases() {
     add_typed({9, 9, 3, 64, 300, 64, 2});
     add_typed({6, 4, 2, 80, 290, 32, 2});
     add_typed({6, 4, 4, 96, 257, 16, 1});
-    add_typed({8, 16, 8, 128, 530, 128, 3});
+    add_typed({5, 4, 2, 128, 530, 128, 3});
     add_typed({3, 2, 1, 256, 256, 256, 1});
     add_typed({5, 14, 2, 72, 33, 64, 1});   // 7 query heads to a KV head, a tail of 8 dimensions
     add_typed({5, 2, 1, 20, 70, 16, 2});    // not a multiple of 8
     add_typed({3, 50, 2, 16, 300, 32, 1});  // more query heads to a KV head than one unit holds
-    add_typed({3, 9, 3, 64, 600, 64, 3, decode});
+    add_typed({3, 6, 2, 64, 600, 64, 3, decode});
     add_typed({40, 3, 1, 64, 40, 16, 1, prefill});
-    add_typed({37, 4, 2, 64, 540, 64, 1, prefill, 503});
+    add_typed({30, 2, 1, 64, 533, 64, 1, prefill, 503});
     add_typed({.n_rows = 4, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64, .gap = 5});
     add_typed({.n_rows = 0, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64});
     add_typed({.n_rows = 12,

@@ -20,20 +20,27 @@ Where where(const Args& a, long long r, long long g, long long t) {
   return {(page * a.n_kv_heads + g) * a.head_dim * a.page_tokens, t % a.page_tokens};
 }
 
-double score(const Args& a, long long r, long long h, long long g, long long t) {
-  const Where at = where(a, r, g, t);
+std::vector<double> query(const Args& a, long long r, long long h) {
+  std::vector<double> q(static_cast<size_t>(a.head_dim));
+  for (size_t d = 0; d < q.size(); ++d)
+    q[d] = load_element(a.q_type, a.q, r * a.q_stride + h * a.head_dim + static_cast<long long>(d));
+  return q;
+}
+
+double score(const Args& a, const std::vector<double>& q, Where at) {
   double sum = 0;
   for (long long d = 0; d < a.head_dim; ++d)
-    sum += static_cast<double>(load_element(a.q_type, a.q, r * a.q_stride + h * a.head_dim + d)) *
+    sum += q[static_cast<size_t>(d)] *
            load_element(a.kv_type, a.k_pages, at.block + d * a.page_tokens + at.place);
   return sum * a.scale;
 }
 
 std::vector<double> softmax(const Args& a, long long r, long long h, long long g) {
+  const std::vector<double> q = query(a, r, h);
   std::vector<double> p(static_cast<size_t>(a.positions[r]) + 1);
   double max = -std::numeric_limits<double>::infinity(), sum = 0;
   for (size_t t = 0; t < p.size(); ++t) {
-    p[t] = score(a, r, h, g, static_cast<long long>(t));
+    p[t] = score(a, q, where(a, r, g, static_cast<long long>(t)));
     max = std::max(max, p[t]);
   }
   for (double& x : p) sum += x = std::exp(x - max);

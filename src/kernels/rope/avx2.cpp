@@ -4,17 +4,14 @@
 
 #include "base/isa.h"
 #include "base/math_avx2.h"
+#include "kernels/lanes_avx2.h"
 #include "kernels/rope/op.h"
 
 MILLRACE_TARGET_AVX2
 namespace millrace::rope::avx2 {
 namespace {
 
-// A mask of the first `live` of eight lanes.
-__m256i mask_of(long long live) {
-  const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(std::min(live, 8LL))), index);
-}
+using lanes::avx2::mask_of;
 
 // The cosines and sines of one row, shared by its heads. Neox order: one entry a pair. Normal
 // order: one entry an element, so that a pair's two elements meet theirs in place; the sine of the
