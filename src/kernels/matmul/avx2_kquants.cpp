@@ -154,13 +154,13 @@ void halves_with_min(const KquantTile& t, int half) {
   const char *x = t.x, *scale = t.x + t.k, *side = t.side;
   const Byte* super = t.w;
   for (long long s = 0; s < t.k / kSuper; ++s, super += kquant_super_bytes(Format::kType)) {
-    fetch_ahead<kRows == 1, kSuperHeader>(super);
+    if constexpr (kRows == 1) fetch_ahead<kSuperHeader>(super);
     Scales scales[kHalves];
 #pragma GCC unroll 2
     for (int h = 0; h < kHalves; ++h) scales[h].load(super, half + h);
     const Byte* block = super + kSuperHeader + 32 * half;
     for (int b = 0; b < 8; ++b, block += kquant_block_bytes(Format::kType)) {
-      fetch_ahead<kRows == 1, kquant_block_bytes(Format::kType)>(block);
+      if constexpr (kRows == 1) fetch_ahead<kquant_block_bytes(Format::kType)>(block);
       __m256i dot[kRows][kHalves];
       dot_block<Format>(block, x, t.x_stride, dot);
 #pragma GCC unroll 4
@@ -239,7 +239,7 @@ void halves_q6(const KquantTile& t, int half) {
   const char *x = t.x, *scale = t.x + t.k, *side = t.side;
   const Byte* super = t.w + kquant_head_bytes(DType::q6_k, t.k);
   for (long long s = 0; s < t.k / kSuper; ++s, super += kquant_super_bytes(DType::q6_k)) {
-    fetch_ahead<kRows == 1, kSuperHeader>(super);
+    if constexpr (kRows == 1) fetch_ahead<kSuperHeader>(super);
     SixScales scales[kHalves];
     __m256 d[kHalves];
 #pragma GCC unroll 2
@@ -249,7 +249,7 @@ void halves_q6(const KquantTile& t, int half) {
     }
     const Byte* block = super + kSuperHeader + 32 * half;
     for (int b = 0; b < 8; ++b, block += kquant_block_bytes(DType::q6_k)) {
-      fetch_ahead<kRows == 1, kquant_block_bytes(DType::q6_k)>(block);
+      if constexpr (kRows == 1) fetch_ahead<kquant_block_bytes(DType::q6_k)>(block);
       __m256i dot[kRows][kHalves];
       dot_q6(block, scales, b, x, t.x_stride, side, t.side_stride, dot);
 #pragma GCC unroll 4

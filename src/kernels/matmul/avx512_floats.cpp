@@ -89,7 +89,8 @@ struct Kernel {
     const float* x = b.x;
     long long i = 0;
     for (; i + 4 <= b.n_k; i += 4) {
-      if constexpr (kRows == 1) fetch_tiles_ahead<kTiles, 4 * Weight::kBytes>(w, b.tile_bytes);
+      for (int t = 0; kRows == 1 && t < kTiles; ++t)
+        fetch_ahead<4 * Weight::kBytes>(w + t * b.tile_bytes);
 #pragma GCC unroll 4
       for (int j = 0; j < 4; ++j, w += Weight::kBytes) sums.add(b, w, x++);
     }

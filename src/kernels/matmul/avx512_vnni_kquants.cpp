@@ -243,7 +243,6 @@ struct Kernel {
 
   template <int kRows, int kTiles>
   static void rows(const KquantTile& t) {
-    constexpr bool kStream = kRows == 1;
     __m512 acc[kTiles][kRows];
 #pragma GCC unroll 2
     for (int i = 0; i < kTiles; ++i)
@@ -253,11 +252,11 @@ struct Kernel {
     const Byte* w = t.w + kquant_head_bytes(Format::kType, t.k);
     for (long long s = 0; s < t.k / kSuper; ++s) {
       typename Format::template Super<kTiles> super;
-      fetch_ahead<kStream, kSuperHeader>(w);
+      if constexpr (kRows == 1) fetch_ahead<kSuperHeader>(w);
       super.load(t, w, s);
       w += kSuperHeader;
       for (int b = 0; b < 8; ++b, w += kquant_block_bytes(Format::kType)) {
-        fetch_ahead<kStream, kquant_block_bytes(Format::kType)>(w);
+        if constexpr (kRows == 1) fetch_ahead<kquant_block_bytes(Format::kType)>(w);
         super.add(t, w, b, at, acc);
         at.advance(Format::kSideBytes);
       }

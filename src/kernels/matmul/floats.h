@@ -10,6 +10,7 @@
 
 #include "kernels/kernel.h"
 #include "kernels/matmul/args.h"
+#include "kernels/matmul/fetch.h"
 #include "kernels/matmul/pack_floats.h"
 #include "tensor/format.h"
 
@@ -26,13 +27,6 @@ struct FloatBlock {
   int live;    // outputs of the tiles that exist
   bool first;  // chains begin at +0, else at y
 };
-
-// One row is bound by memory: each tile's bytes are asked for 4 KB before they are needed.
-template <int kTiles, int kBytes>
-inline void fetch_tiles_ahead(const unsigned char* w, long long tile_bytes) {
-  for (int t = 0; t < kTiles; ++t)
-    for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(w + t * tile_bytes + 4096 + i);
-}
 
 // 256 k of two tiles are at most 32 KB, of 256 rows 256 KB.
 inline constexpr long long kFloatChunkK = 256, kFloatChunkRows = 256;
