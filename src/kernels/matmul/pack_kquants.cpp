@@ -1,6 +1,7 @@
 #include "kernels/matmul/pack_kquants.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "tensor/block_parts.h"
@@ -34,13 +35,48 @@ int high_mask(DType type) {
   return type == DType::q6_k ? 3 : type == DType::q5_k ? 1 : 0;
 }
 
-void put_quants(DType type, const BlockParts& parts, int output, Byte* blocks) {
-  const int bias = block_shape(type).q_bias;
-  for (int e = 0; e < kSuper; ++e) {
-    const Place at = place_of(type, output, e);
-    const int code = parts.q[e] + bias;
-    blocks[at.low] |= static_cast<Byte>((code & 15) << at.low_shift);
-    if (high_mask(type) != 0) blocks[at.high] |= static_cast<Byte>(code >> 4 << at.high_shift);
+// Vector v of block b as four bytes out of a file's block: nibbles, and the bits above them. By
+// words rather than through BlockParts, which would make loading a model wait; unpacking goes
+// through them, so the round trip compares the two.
+struct FileQuants {
+  DType type;
+  const Byte* block;
+
+  uint32_t word(size_t at) const {
+    uint32_t out;
+    std::memcpy(&out, block + at, 4);
+    return out;
+  }
+  uint32_t nibbles(int b, int v) const {
+    const auto i = static_cast<size_t>(4 * v), pair = static_cast<size_t>(b / 2 * 32) + i;
+    if (type == DType::q4_k)
+      return word(offsetof(BlockQ4_K, qs) + pair) >> 4 * (b % 2) & 0x0f0f0f0f;
+    if (type == DType::q5_k)
+      return word(offsetof(BlockQ5_K, qs) + pair) >> 4 * (b % 2) & 0x0f0f0f0f;
+    const auto low = static_cast<size_t>(b / 4 * 64 + b % 2 * 32) + i;
+    return word(offsetof(BlockQ6_K, ql) + low) >> 4 * (b % 4 / 2) & 0x0f0f0f0f;
+  }
+  uint32_t above(int b, int v) const {
+    const auto i = static_cast<size_t>(4 * v);
+    if (type == DType::q5_k) return word(offsetof(BlockQ5_K, qh) + i) >> b & 0x01010101;
+    const auto high = static_cast<size_t>(b / 4 * 32) + i;
+    return word(offsetof(BlockQ6_K, qh) + high) >> 2 * (b % 4) & 0x03030303;
+  }
+};
+
+void put_word(Byte* line, int output, uint32_t word) {
+  std::memcpy(line + 4 * output, &word, 4);
+}
+
+void put_block(const FileQuants& file, int b, int output, Byte* block) {
+  for (int j = 0; j < 4; ++j)
+    put_word(block + kLine * j, output, file.nibbles(b, j) | file.nibbles(b, j + 4) << 4);
+  const int n_lines = (kquant_block_bytes(file.type) - kNibbleBytes) / kLine;
+  const int vectors = n_lines == 0 ? 0 : 8 / n_lines, bits = n_lines;
+  for (int line = 0; line < n_lines; ++line) {
+    uint32_t word = 0;
+    for (int i = 0; i < vectors; ++i) word |= file.above(b, line * vectors + i) << bits * i;
+    put_word(block + kNibbleBytes + kLine * line, output, word);
   }
 }
 
@@ -93,11 +129,11 @@ size_t kquant_bytes(const Args& a) {
 void pack_kquant(const Args& a, const void* plain, void* packed) {
   std::memset(packed, 0, kquant_bytes(a));
   const auto visit = [&](const Byte* block, Byte* head, Byte* super, int output) {
-    BlockParts parts;
-    unpack_block(a.w_type, block, parts);
     move_scales(a.w_type, output, block, head, super,
                 [](const void* file, void* tile, size_t n) { std::memcpy(tile, file, n); });
-    put_quants(a.w_type, parts, output, super + kSuperHeader);
+    for (int b = 0; b < 8; ++b)
+      put_block({a.w_type, block}, b, output,
+                super + kSuperHeader + b * kquant_block_bytes(a.w_type));
   };
   for_each_block(a, static_cast<const Byte*>(plain), static_cast<Byte*>(packed), visit);
 }
