@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,13 +14,12 @@ namespace {
 // What a body logs at a level.
 template <class Body>
 std::string logged(LogLevel least, Body body) {
-  char* text = nullptr;
-  size_t bytes = 0;
-  std::FILE* out = open_memstream(&text, &bytes);
+  std::FILE* out = std::tmpfile();
   body(Log(least, out));
+  std::string all(static_cast<size_t>(std::ftell(out)), '\0');
+  std::rewind(out);
+  EXPECT_EQ(std::fread(all.data(), 1, all.size(), out), all.size());
   std::fclose(out);
-  std::string all(text, bytes);
-  std::free(text);
   return all;
 }
 

@@ -24,9 +24,7 @@ void limit_memory(CgroupLimits& limits, std::optional<size_t> limit, std::option
                   const std::optional<std::string>& stat) {
   if (!limit) return;
   // The page cache counts as used, but the kernel drops it before it refuses memory.
-  int64_t cache = 0;
-  if (const auto text = value_of(stat.value_or(""), "inactive_file"))
-    std::from_chars(text->data(), text->data() + text->size(), cache);
+  const int64_t cache = number_of(stat.value_or(""), "inactive_file");
   const size_t held = used.value_or(0) - std::min(used.value_or(0), static_cast<size_t>(cache));
   limits.memory_bytes = std::min(limits.memory_bytes, *limit);
   limits.memory_free = std::min(limits.memory_free, *limit - std::min(*limit, held));
@@ -53,10 +51,8 @@ void read_v1_memory(const HostFiles& host, const std::string& group, CgroupLimit
 }
 
 size_t throttled_periods(const HostFiles& host, const std::string& group) {
-  const auto text = value_of(host.text(group + "/cpu.stat").value_or(""), "nr_throttled");
-  size_t n = 0;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), n);
-  return n;
+  return static_cast<size_t>(
+      number_of(host.text(group + "/cpu.stat").value_or(""), "nr_throttled"));
 }
 
 using Read = void (*)(const HostFiles&, const std::string&, CgroupLimits&);

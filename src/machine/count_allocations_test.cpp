@@ -18,6 +18,10 @@ void* operator new(size_t bytes) {
   if (void* p = std::malloc(bytes)) return p;
   throw std::bad_alloc();
 }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  ++n_made;
+  return std::malloc(bytes);
+}
 void* operator new(size_t bytes, std::align_val_t align) {
   ++n_made;
   const auto unit = static_cast<size_t>(align);

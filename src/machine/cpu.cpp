@@ -11,8 +11,6 @@
 namespace millrace {
 namespace {
 
-constexpr int kMaxCpus = 1 << 16;
-
 // The CPUs that share a core with `cpu`, or `cpu` alone where the system does not say.
 std::vector<int> siblings(const HostFiles& host, int cpu) {
   auto list =

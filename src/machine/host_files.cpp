@@ -9,8 +9,6 @@
 namespace millrace {
 namespace {
 
-constexpr int kMaxCpus = 1 << 16;
-
 // Parses a number at the front of `text` and drops it.
 std::optional<int64_t> take_number(std::string_view& text) {
   int64_t value = 0;
@@ -98,6 +96,12 @@ std::optional<std::string> value_of(std::string_view text, std::string_view key)
     return std::string(begin == std::string_view::npos ? "" : line.substr(begin));
   }
   return std::nullopt;
+}
+
+int64_t number_of(std::string_view text, std::string_view key) {
+  const std::string value = value_of(text, key).value_or("");
+  std::string_view rest = value;
+  return take_number(rest).value_or(0);
 }
 
 }  // namespace millrace

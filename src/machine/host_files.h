@@ -10,6 +10,8 @@
 
 namespace millrace {
 
+inline constexpr int kMaxCpus = 1 << 16;
+
 class HostFiles {
  public:
   explicit HostFiles(std::string root) : root_(std::move(root)) {}
@@ -34,5 +36,7 @@ std::vector<int> parse_cpu_list(std::string_view text);
 
 // The value after "key:" or "key " at the start of a line, trimmed: /proc/meminfo, /proc/cpuinfo.
 std::optional<std::string> value_of(std::string_view text, std::string_view key);
+// The number that value begins with; 0 when there is none.
+int64_t number_of(std::string_view text, std::string_view key);
 
 }  // namespace millrace

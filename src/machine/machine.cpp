@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "machine/cgroup.h"
 #include "machine/cpu.h"
@@ -35,10 +34,7 @@ void find_cpus(const HostFiles& host, const CgroupLimits& limits, Machine& m) {
 }
 
 size_t meminfo_bytes(const std::string& meminfo, std::string_view key) {
-  const auto text = value_of(meminfo, key);
-  size_t kib = 0;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), kib);
-  return kib << 10;
+  return static_cast<size_t>(number_of(meminfo, key)) << 10;
 }
 
 void find_memory(const HostFiles& host, const CgroupLimits& limits, Machine& m) {
