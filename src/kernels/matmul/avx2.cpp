@@ -261,6 +261,13 @@ void expand_q8_0(const std::byte* tile, long long n_blocks, std::byte* out, long
   }
 }
 
+// The running sum stays where it is: left alone, g++ 12 regroups a chain of integer additions,
+// which keeps all its products alive at once and spills most of them.
+[[gnu::always_inline]] inline __m256i in_order(__m256i sum) {
+  asm("" : "+x"(sum));
+  return sum;
+}
+
 // Where R rows stand. Three rows share a base: base, base + stride and base + 2 * stride are all
 // addresses of x86.
 template <int R>
@@ -299,7 +306,7 @@ struct Bytes {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const __m256i product = _mm256_maddubs_epi16(four, words_of(q[r] + 4 * g));
-        narrow[r] = g % Depth == 0 ? product : _mm256_add_epi16(narrow[r], product);
+        narrow[r] = g % Depth == 0 ? product : in_order(_mm256_add_epi16(narrow[r], product));
         if (g % Depth != Depth - 1) continue;
         const __m256i widened = _mm256_madd_epi16(narrow[r], one);
         sum[r] = g < Depth ? widened : _mm256_add_epi32(sum[r], widened);
@@ -321,7 +328,7 @@ struct Words {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const __m256i product = _mm256_madd_epi16(two, words_of(q[r] + 4 * i));
-        sum[r] = i == 0 ? product : _mm256_add_epi32(sum[r], product);
+        sum[r] = i == 0 ? product : in_order(_mm256_add_epi32(sum[r], product));
       }
     }
   }
