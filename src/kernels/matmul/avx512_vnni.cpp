@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "base/isa.h"
 #include "kernels/matmul/op.h"
@@ -26,7 +27,7 @@ using tiles16::Product;
 
 constexpr int kGroups = kBlock / 4;         // of four k: one vpdpbusd each
 constexpr int kMaxRows = 4, kMaxTiles = 3;  // 12 integer and 12 f32 sums
-constexpr int kMaxPackedRows = 8, kMaxPackedTiles = 2;
+constexpr int kPackedRows = 24;             // beyond, a tile is expanded once
 
 // vpdpbusd takes unsigned weights: those of a signed format are stored or made q + 2^bias_shift,
 // and the sum of that bias times x is taken off again, exactly, where the integer sum begins.
@@ -34,8 +35,11 @@ struct Format {
   BlockLayout at;
   bool has_min = false, has_high = false;
   int bias_shift = 0;  // where there is no minimum
+  // The registers' share of a product with few rows: decoding a weight pays off over many rows, but
+  // each row's load pays off over many tiles. Q8_0 needs no decoding.
+  int packed_tiles = 2, packed_rows = 8;
 };
-constexpr Format kQ8_0{.at = tiles16::kQ8_0, .bias_shift = 7};
+constexpr Format kQ8_0{.at = tiles16::kQ8_0, .bias_shift = 7, .packed_tiles = 3, .packed_rows = 4};
 constexpr Format kQ4_0{.at = tiles16::kQ4_0, .bias_shift = 3};
 constexpr Format kQ4_1{.at = tiles16::kQ4_1, .has_min = true};
 constexpr Format kQ5_0{.at = tiles16::kQ5_0, .has_high = true, .bias_shift = 4};
@@ -302,14 +306,15 @@ void multiply_expanded(const Product& p) {
   sums.store(p);
 }
 
-// Decodes a pair of groups just before it is multiplied, so that few weights are in registers.
+// Decodes a pair of groups just before it is multiplied. That the tiles' addresses seem to depend
+// on the sums so far keeps g++ from decoding all pairs first and spilling them.
 template <const Format& F, int T, int R, int V>
-[[gnu::always_inline]] inline void add_pair(const std::byte* const (&tile)[T],
-                                            const __m512i (&fifth)[T],
+[[gnu::always_inline]] inline void add_pair(const std::byte* (&tile)[T], const __m512i (&fifth)[T],
                                             Sums<T, R, F.has_min>& sums) {
   __m512i low[T], high[T];
 #pragma GCC unroll 8
   for (int t = 0; t < T; ++t) {
+    asm("" : "+r"(tile[t]), "+v"(sums.sum[t][0]));
     const Pair pair = pair_of<F, V>(tile[t], fifth[t]);
     low[t] = pair.low;
     high[t] = pair.high;
@@ -331,7 +336,7 @@ void multiply_packed(const Product& p) {
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) {
 #pragma GCC unroll 8
-      for (int i = 0; i < F.at.bytes; i += 64) _mm_prefetch(tile[t] + kAhead + i, _MM_HINT_T0);
+      for (int i = 0; i < F.at.bytes; i += 128) _mm_prefetch(tile[t] + kAhead + i, _MM_HINT_T0);
       fifth[t] = fifth_bits<F>(tile[t]);
     }
     add_pair<F, T, R, 0>(tile, fifth, sums);
@@ -363,16 +368,19 @@ void multiply(const Product& p, int n_rows, int n_tiles) {
   kCalls[n_tiles - 1][n_rows - 1](p);
 }
 
-template <const Format& F, int T>
-constexpr std::array<Call, kMaxPackedRows> packed_calls() {
-  return {multiply_packed<F, T, 1>, multiply_packed<F, T, 2>, multiply_packed<F, T, 3>,
-          multiply_packed<F, T, 4>, multiply_packed<F, T, 5>, multiply_packed<F, T, 6>,
-          multiply_packed<F, T, 7>, multiply_packed<F, T, 8>};
+template <const Format& F, int T, int... R>
+constexpr std::array<Call, F.packed_rows> packed_calls(std::integer_sequence<int, R...>) {
+  return {multiply_packed<F, T, R + 1>...};
+}
+
+template <const Format& F, int... T>
+constexpr auto packed_table(std::integer_sequence<int, T...>) {
+  return std::array{packed_calls<F, T + 1>(std::make_integer_sequence<int, F.packed_rows>())...};
 }
 
 template <const Format& F>
 void multiply_few(const Product& p, int n_rows, int n_tiles) {
-  static constexpr std::array kCalls = {packed_calls<F, 1>(), packed_calls<F, 2>()};
+  static constexpr auto kCalls = packed_table<F>(std::make_integer_sequence<int, F.packed_tiles>());
   kCalls[static_cast<size_t>(n_tiles - 1)][static_cast<size_t>(n_rows - 1)](p);
 }
 
@@ -383,9 +391,9 @@ constexpr tiles16::TileKernel kernel_for() {
           .expanded_bytes = expanded_bytes(F.has_min),
           .max_rows = kMaxRows,
           .max_tiles = kMaxTiles,
-          .packed_rows = 3 * kMaxPackedRows,
-          .max_packed_rows = kMaxPackedRows,
-          .max_packed_tiles = kMaxPackedTiles,
+          .packed_rows = kPackedRows,
+          .max_packed_rows = F.packed_rows,
+          .max_packed_tiles = F.packed_tiles,
           .one_row = one_row<F>,
           .prepare = prepare<F.has_min, F.bias_shift>,
           .expand = expand<F>,
