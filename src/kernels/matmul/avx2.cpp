@@ -166,30 +166,53 @@ template <const Format& F>
 constexpr int kAhead = 2048;
 
 template <const Format& F>
-void one_row(const Args& a, long long tile, long long tile_end) {
+[[gnu::always_inline]] inline __m256 add_block(const std::byte* block, int half,
+                                               const quantize::Row& x, long long b, __m256 acc) {
+  const auto* q = reinterpret_cast<const std::byte*>(x.q + b * kBlock);
+  __m256i dot;
+  if constexpr (F.bias_shift == 7)
+    dot = dot_of_q8_0(block, half, q);
+  else
+    dot = dot_of<F>(block, half, q, x.sum[b]);
+  return add_dot<F>(block, half, dot, x, b, acc);
+}
+
+// One tile of each of the first S streams, the i-th from its beginning.
+template <const Format& F, int S>
+void one_row_tiles(const Args& a, const tiles16::Streams& streams, long long i) {
   const quantize::Row x = quantize::row_at(a.x, a.k, 0);
   const long long n_blocks = a.k / kBlock;
-  const auto* block = static_cast<const std::byte*>(a.w) + tile * n_blocks * F.at.bytes;
-  for (; tile < tile_end; ++tile) {
-    __m256 acc[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    for (long long b = 0; b < n_blocks; ++b, block += F.at.bytes) {
-#pragma GCC unroll 16
-      for (int i = 0; i < F.at.bytes; i += 64) _mm_prefetch(block + kAhead + i, _MM_HINT_T0);
-      const auto* q = reinterpret_cast<const std::byte*>(x.q + b * kBlock);
-#pragma GCC unroll 2
-      for (int half = 0; half < 2; ++half) {
-        __m256i dot;
-        if constexpr (F.bias_shift == 7)
-          dot = dot_of_q8_0(block, half, q);
-        else
-          dot = dot_of<F>(block, half, q, x.sum[b]);
-        acc[half] = add_dot<F>(block, half, dot, x, b, acc[half]);
-      }
-    }
-    const long long o = tile * kOutputs;
-    store(static_cast<float*>(a.y) + o, a.n - o, acc[0]);
-    if (a.n - o > kHalf) store(static_cast<float*>(a.y) + o + kHalf, a.n - o - kHalf, acc[1]);
+  const std::byte* block[S];
+  __m256 acc[S][2];
+#pragma GCC unroll 4
+  for (int s = 0; s < S; ++s) {
+    block[s] = static_cast<const std::byte*>(a.w) + (streams.first[s] + i) * n_blocks * F.at.bytes;
+    acc[s][0] = acc[s][1] = _mm256_setzero_ps();
   }
+  for (long long b = 0; b < n_blocks; ++b)
+#pragma GCC unroll 4
+    for (int s = 0; s < S; ++s) {
+#pragma GCC unroll 16
+      for (int j = 0; j < F.at.bytes; j += 64) _mm_prefetch(block[s] + kAhead + j, _MM_HINT_T0);
+      acc[s][0] = add_block<F>(block[s], 0, x, b, acc[s][0]);
+      acc[s][1] = add_block<F>(block[s], 1, x, b, acc[s][1]);
+      block[s] += F.at.bytes;
+    }
+#pragma GCC unroll 4
+  for (int s = 0; s < S; ++s) {
+    const long long o = (streams.first[s] + i) * kOutputs;
+    store(static_cast<float*>(a.y) + o, a.n - o, acc[s][0]);
+    if (a.n - o > kHalf) store(static_cast<float*>(a.y) + o + kHalf, a.n - o - kHalf, acc[s][1]);
+  }
+}
+
+template <const Format& F>
+void one_row(const Args& a, long long tile, long long tile_end) {
+  const tiles16::Streams streams = tiles16::streams_of(tile, tile_end);
+  for (long long i = 0; i < streams.n_each; ++i) one_row_tiles<F, tiles16::kStreams>(a, streams, i);
+  if (streams.n_more == 1) one_row_tiles<F, 1>(a, streams, streams.n_each);
+  if (streams.n_more == 2) one_row_tiles<F, 2>(a, streams, streams.n_each);
+  if (streams.n_more == 3) one_row_tiles<F, 3>(a, streams, streams.n_each);
 }
 
 template <bool Min, int BiasShift>

@@ -139,21 +139,40 @@ template <const Format& F>
   return _mm512_fmadd_ps(f16_at(block + F.at.m), sum, acc);
 }
 
-template <const Format& F>
-void one_row(const Args& a, long long tile, long long tile_end) {
+// One tile of each of the first S streams, the i-th from its beginning.
+template <const Format& F, int S>
+void one_row_tiles(const Args& a, const tiles16::Streams& streams, long long i) {
   const quantize::Row x = quantize::row_at(a.x, a.k, 0);
   const long long n_blocks = a.k / kBlock;
-  const auto* block = static_cast<const std::byte*>(a.w) + tile * n_blocks * F.at.bytes;
-  for (; tile < tile_end; ++tile) {
-    __m512 acc = _mm512_setzero_ps();
-    for (long long b = 0; b < n_blocks; ++b, block += F.at.bytes) {
-#pragma GCC unroll 8
-      for (int i = 0; i < F.at.bytes; i += 64) _mm_prefetch(block + kAhead + i, _MM_HINT_T0);
-      acc = add_block<F>(block, x, b, acc);
-    }
-    const long long o = tile * kOutputs;
-    _mm512_mask_storeu_ps(static_cast<float*>(a.y) + o, mask_of(a.n - o), canonical(acc));
+  const std::byte* block[S];
+  __m512 acc[S];
+#pragma GCC unroll 4
+  for (int s = 0; s < S; ++s) {
+    block[s] = static_cast<const std::byte*>(a.w) + (streams.first[s] + i) * n_blocks * F.at.bytes;
+    acc[s] = _mm512_setzero_ps();
   }
+  for (long long b = 0; b < n_blocks; ++b)
+#pragma GCC unroll 4
+    for (int s = 0; s < S; ++s) {
+#pragma GCC unroll 16
+      for (int j = 0; j < F.at.bytes; j += 64) _mm_prefetch(block[s] + kAhead + j, _MM_HINT_T0);
+      acc[s] = add_block<F>(block[s], x, b, acc[s]);
+      block[s] += F.at.bytes;
+    }
+#pragma GCC unroll 4
+  for (int s = 0; s < S; ++s) {
+    const long long o = (streams.first[s] + i) * kOutputs;
+    _mm512_mask_storeu_ps(static_cast<float*>(a.y) + o, mask_of(a.n - o), canonical(acc[s]));
+  }
+}
+
+template <const Format& F>
+void one_row(const Args& a, long long tile, long long tile_end) {
+  const tiles16::Streams streams = tiles16::streams_of(tile, tile_end);
+  for (long long i = 0; i < streams.n_each; ++i) one_row_tiles<F, tiles16::kStreams>(a, streams, i);
+  if (streams.n_more == 1) one_row_tiles<F, 1>(a, streams, streams.n_each);
+  if (streams.n_more == 2) one_row_tiles<F, 2>(a, streams, streams.n_each);
+  if (streams.n_more == 3) one_row_tiles<F, 3>(a, streams, streams.n_each);
 }
 
 // Of 16 blocks: the bias to start an integer sum from, or what multiplies the minimum.

@@ -37,6 +37,24 @@ struct Product {
   bool first;  // the sums begin at 0, else at what y holds
 };
 
+// A one-row product reads kStreams runs of tiles at once: one stream a core leaves a fifth of the
+// memory's bandwidth unused. Run i begins at tile first[i]; all have n_each tiles, and the first
+// n_more of them one more.
+inline constexpr int kStreams = 4;
+struct Streams {
+  long long first[kStreams];
+  long long n_each;
+  int n_more;
+};
+constexpr Streams streams_of(long long tile, long long tile_end) {
+  Streams out{{}, (tile_end - tile) / kStreams, static_cast<int>((tile_end - tile) % kStreams)};
+  for (int i = 0; i < kStreams; ++i) {
+    out.first[i] = tile;
+    tile += out.n_each + (i < out.n_more ? 1 : 0);
+  }
+  return out;
+}
+
 struct TileKernel {
   BlockLayout layout;
   int wide_q_bytes;    // of a row's block in what `prepare` writes; 0: rows are read as they are
