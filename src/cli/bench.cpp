@@ -1,43 +1,47 @@
-// millrace bench: verify, then time, every variant of every case that was asked for.
+// millrace bench: verify, then time, every variant of every case that was asked for; store the run.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "kernels/pick.h"
+#include "cli/recorder.h"
 #include "lab/report.h"
 #include "lab/session.h"
+#include "lab/verdict.h"
 
 namespace millrace::cli {
 namespace {
 
 struct Options {
   lab::BenchFilter filter;
-  std::string device = "cpu";
+  std::string device = "cpu", db, profile;
+  std::vector<std::string> compare;
   int threads = 0;
   double seconds = 0;
-  bool json = false, quick = false, list = false;
+  bool json = false, quick = false, list = false, no_store = false;
+
+  bool compares_variants() const { return !compare.empty(); }
 };
 
-int fail(const Status& status) {
-  fmt::print(stderr, "millrace: {}\n", status.message());
-  return status.code() == Code::not_found || status.code() == Code::invalid_argument ? kUsage
-                                                                                     : kFailed;
-}
-
+// Rows as they are measured, and everything into the store.
 class Printer : public lab::Listener {
  public:
-  explicit Printer(bool table) : table_(table) {}
+  Printer(const std::vector<lab::PlanItem>& plan, bool table, Recorder& recorder)
+      : widths_(lab::widths_of(plan)), table_(table), recorder_(recorder) {}
 
   void on_ceilings(std::string_view when, const lab::Roof& roof) override {
-    if (table_ && roof.read_gbps > 0) fmt::print("{}", lab::ceilings_line(when, roof));
+    if (table_) fmt::print("{}", lab::ceilings_line(when, roof));
+    recorder_.add_ceilings(when, roof);
   }
   void on_case(const lab::CaseRun&, const std::vector<lab::Row>& rows) override {
+    recorder_.add_rows(rows);
     if (!table_) return;
-    if (!headed_) fmt::print("{}", lab::table_header());
+    if (!headed_) fmt::print("{}", lab::table_header(widths_));
     headed_ = true;
-    for (const auto& row : rows) fmt::print("{}", lab::table_line(row));
+    for (const auto& row : rows) fmt::print("{}", lab::table_line(row, widths_));
     std::fflush(stdout);
   }
   void on_failure(const std::string& message) override {
@@ -45,12 +49,15 @@ class Printer : public lab::Listener {
   }
 
  private:
+  const lab::TableWidths widths_;
   const bool table_;
+  Recorder& recorder_;
   bool headed_ = false;
 };
 
 void print_list(const std::vector<lab::PlanItem>& plan, bool json) {
   auto rows = nlohmann::json::array();
+  const lab::TableWidths widths = lab::widths_of(plan);
   for (const auto& item : plan) {
     std::vector<std::string> variants;
     for (const Variant* v : item.variants) variants.emplace_back(v->name);
@@ -60,36 +67,154 @@ void print_list(const std::vector<lab::PlanItem>& plan, bool json) {
                       {"key", item.key},
                       {"variants", variants}});
     else
-      fmt::print("{:<12} {:<32} {}\n", item.op->name, item.problem.name, fmt::join(variants, ", "));
+      fmt::print("{:<{}} {:<{}} {}\n", item.op->name, widths.op, item.problem.name, widths.problem,
+                 fmt::join(variants, ", "));
   }
   if (json) fmt::print("{}\n", rows.dump(2));
 }
 
-nlohmann::json to_json(const lab::SessionResult& result, const lab::Target& target,
-                       const Machine& machine) {
-  auto rows = nlohmann::json::array();
+nlohmann::json to_json(const lab::SessionResult& result,
+                       const std::vector<lab::VerdictRow>& verdicts) {
+  auto rows = nlohmann::json::array(), judged = nlohmann::json::array();
   for (const auto& row : result.rows) rows.push_back(lab::to_json(row));
-  return {{"device", target.device()},
-          {"machine", fingerprint(machine)},
-          {"ceilings", lab::to_json(result.roof)},
+  for (const auto& verdict : verdicts) judged.push_back(lab::to_json(verdict));
+  return {{"ceilings", lab::to_json(result.roof)},
           {"ceilings_before", lab::to_json(result.before)},
           {"ceilings_after", lab::to_json(result.after)},
-          {"quiet", result.quiet()},
+          {"not_quiet", result.why_not_quiet()},
           {"complete", !result.interrupted},
           {"failures", result.failures},
-          {"rows", rows}};
+          {"rows", rows},
+          {"verdicts", judged}};
 }
 
-void print_notes(const lab::SessionResult& result) {
-  if (result.raised) fmt::print("A row beat its floor, so the ceilings were measured again.\n");
-  if (!result.quiet())
+void print_verdicts(const std::vector<lab::VerdictRow>& verdicts) {
+  fmt::print("\n{}", lab::verdict_header());
+  for (const auto& row : verdicts) fmt::print("{}", lab::verdict_line(row));
+}
+
+// The lines above were printed against the ceilings known then.
+void print_notes(const lab::SessionResult& result, const std::vector<lab::PlanItem>& plan) {
+  const double change = lab::spread_of(result.before, result.roof);
+  if (change > 0.01 && !result.rows.empty()) {
+    const lab::TableWidths widths = lab::widths_of(plan);
     fmt::print(
-        "not quiet: the ceilings differ by {:.0f} % before and after this run; something "
-        "else was running, and the percentages are not to be trusted\n",
-        100 * result.spread());
+        "\n{}the ceilings rose by up to {:.0f} % during the run; against the best of them:\n{}",
+        result.raised ? "a row beat its floor, so the ceilings were measured again; " : "",
+        100 * change, lab::table_header(widths));
+    for (const auto& row : result.rows) fmt::print("{}", lab::table_line(row, widths));
+  }
+  if (const std::string why = result.why_not_quiet(); !why.empty())
+    fmt::print("\n{}; do not quote these numbers\n", why);
 }
 
-int bench(const Options& options) {
+Status write_profile(const Options& options, const lab::SessionResult& result,
+                     const lab::Target& target, const Machine& machine) {
+  if (options.profile.empty()) return {};
+  Profile profile = lab::profile_of(result.cases, target);
+  profile.machine = fingerprint(machine);
+  profile.written = utc_now();
+  MILLRACE_TRY(profile.write(options.profile));
+  fmt::print(stderr, "millrace: {} choices differ from the default; written to {}\n",
+             profile.size(), options.profile);
+  return {};
+}
+
+// Only what has both variants, and rounds enough for so many comparisons at once.
+Status prepare_comparison(const Options& options, const lab::Target& target,
+                          std::vector<lab::PlanItem>& plan, lab::BenchOptions& how) {
+  std::erase_if(plan, [](const lab::PlanItem& item) { return item.variants.size() < 2; });
+  if (plan.empty())
+    return error(Code::not_found, "no case takes both {} and {}", options.compare[0],
+                 options.compare[1]);
+  const auto n = static_cast<double>(plan.size() * target.modes().size());
+  how.min_rounds = std::max(how.min_rounds, lab::least_samples(0.05 / n) + 4);
+  return {};
+}
+
+int finish(const Options& options, const lab::SessionResult& result, Recorder& recorder,
+           const Status& profile) {
+  const bool failed = !result.failures.empty();
+  recorder.end(result.interrupted ? "interrupted" : failed ? "failed" : "done");
+  if (!profile.ok()) fmt::print(stderr, "millrace: {}\n", profile.message());
+  if (!recorder.status().ok())
+    fmt::print(stderr, "millrace: the run was not stored whole: {}\n", recorder.status().message());
+  else if (recorder.id() > 0 && !options.json)
+    fmt::print("stored as run {}\n", recorder.id());
+  if (result.interrupted) return kInterrupted;
+  return failed || !recorder.status().ok() || !profile.ok() ? kFailed : 0;
+}
+
+int measure(const Options& options, const Machine& machine, lab::Target& target,
+            std::vector<lab::PlanItem> plan) {
+  lab::BenchOptions how = options.quick ? lab::quick_options() : lab::BenchOptions{};
+  if (options.seconds > 0) how.seconds = options.seconds;
+  if (options.compares_variants())
+    if (const Status status = prepare_comparison(options, target, plan, how); !status.ok())
+      return fail(status);
+  Recorder recorder;
+  if (!options.no_store)
+    if (const Status status = recorder.begin(options.db, target, machine); !status.ok())
+      return fail(status);
+  const auto& stop = catch_interrupts();
+  lab::Progress progress("bench");
+  Printer printer(plan, !options.json, recorder);
+  auto result = lab::run_session(target, plan, how, stop, progress, printer);
+  progress.clear();
+  if (!result.ok()) return fail(result.status());
+  std::vector<lab::VerdictRow> verdicts;
+  if (options.compares_variants())
+    verdicts = lab::compare_variants(result->cases, options.compare[0], options.compare[1]);
+  if (options.json) {
+    auto document = to_json(*result, verdicts);
+    document["device"] = target.device();
+    document["machine"] = fingerprint(machine);
+    document["run"] = recorder.id();
+    fmt::print("{}\n", document.dump(2));
+  } else {
+    print_notes(*result, plan);
+    if (!verdicts.empty()) print_verdicts(verdicts);
+  }
+  return finish(options, *result, recorder, write_profile(options, *result, target, machine));
+}
+
+int compare_stored(const Options& options) {
+  std::vector<std::vector<lab::Row>> rows;
+  std::vector<std::string> machines;
+  auto store = open_store(options.db);
+  if (!store.ok()) return fail(store.status());
+  for (const auto& name : options.compare) {
+    auto id = parse_run(name);
+    if (!id.ok()) return fail(id.status());
+    auto summary = store->run(*id);
+    if (!summary.ok()) return fail(summary.status());
+    auto stored = store->rows(*id);
+    if (!stored.ok()) return fail(stored.status());
+    machines.push_back(summary->machine);
+    rows.push_back(*std::move(stored));
+  }
+  const auto verdicts = lab::compare_runs(rows[0], rows[1]);
+  if (options.json) {
+    auto judged = nlohmann::json::array();
+    for (const auto& verdict : verdicts) judged.push_back(lab::to_json(verdict));
+    fmt::print(
+        "{}\n",
+        nlohmann::json{{"same_machine", machines[0] == machines[1]}, {"verdicts", judged}}.dump(2));
+  } else {
+    print_verdicts(verdicts);
+    if (machines[0] != machines[1]) fmt::print("\nthe runs are of different machines\n");
+  }
+  if (verdicts.empty()) fmt::print(stderr, "millrace: the two runs have no row in common\n");
+  return verdicts.empty() ? kFailed : 0;
+}
+
+int bench(Options options) {
+  const auto is_run = [](const std::string& name) { return name.starts_with("run:"); };
+  const auto n_runs = std::count_if(options.compare.begin(), options.compare.end(), is_run);
+  if (n_runs == 2) return compare_stored(options);
+  if (n_runs == 1)
+    return fail(error(Code::invalid_argument, "--compare takes two variants or two run:ID"));
+  if (options.compares_variants()) options.filter.variants = options.compare;
   const Machine machine = find_machine();
   auto target = lab::make_target(options.device, machine, options.threads);
   if (!target.ok()) return fail(target.status());
@@ -99,20 +224,7 @@ int bench(const Options& options) {
     print_list(*plan, options.json);
     return 0;
   }
-  lab::BenchOptions how = options.quick ? lab::quick_options() : lab::BenchOptions{};
-  if (options.seconds > 0) how.seconds = options.seconds;
-  const auto& stop = catch_interrupts();
-  lab::Progress progress("bench");
-  Printer printer(!options.json);
-  auto result = lab::run_session(**target, *plan, how, stop, progress, printer);
-  progress.clear();
-  if (!result.ok()) return fail(result.status());
-  if (options.json)
-    fmt::print("{}\n", to_json(*result, **target, machine).dump(2));
-  else
-    print_notes(*result);
-  if (result->interrupted) return kInterrupted;
-  return result->failures.empty() ? 0 : kFailed;
+  return measure(options, machine, **target, *std::move(plan));
 }
 
 }  // namespace
@@ -124,6 +236,10 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("op", options->filter.ops, "Ops to measure; all when none is named");
   command->add_option("--case", options->filter.cases, "Cases, by name or shell pattern");
   command->add_option("--variant", options->filter.variants, "Variants");
+  command
+      ->add_option("--compare", options->compare,
+                   "Two variants, or two stored runs as run:ID: is the second FAST, SLOW, SAME?")
+      ->expected(2);
   command->add_option("--device", options->device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
@@ -131,6 +247,10 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--seconds", options->seconds, "Time per case and mode")
       ->check(CLI::Range(0.01, 3600.0));
+  command->add_option("--db", options->db, "Where runs are kept");
+  command->add_flag("--no-store", options->no_store, "Do not store the run");
+  command->add_option("--write-profile", options->profile,
+                      "Write the fastest variants of each class to this profile");
   command->add_flag("--quick", options->quick, "Fewer samples, less verification");
   command->add_flag("--list", options->list, "Say what would be measured, and stop");
   command->add_flag("--json", options->json, "Print JSON");

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/log.h"
+#include "base/status.h"
 
 namespace millrace::cli {
 
@@ -13,8 +14,12 @@ inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 inline constexpr int kInterrupted = 130;
 
+// Prints the error; the exit code that fits it.
+int fail(const Status& status);
+
 void add_bench(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, const Log& log, int& exit_code);
+void add_runs(CLI::App& app, int& exit_code);
 void add_selftest(CLI::App& app, int& exit_code);
 
 }  // namespace millrace::cli

@@ -17,6 +17,7 @@ const std::atomic<bool>& catch_interrupts() {
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  signal(SIGXFSZ, SIG_IGN);  // a file-size limit is a failed write like a full disk
   return interrupted;
 }
 

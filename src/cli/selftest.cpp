@@ -96,10 +96,10 @@ int selftest(const Options& options) {
   }
   const Machine machine = find_machine();
   auto runner = lab::make_runner(options.device, machine);
-  if (!runner.ok()) {
-    fmt::print(stderr, "millrace: {}\n", runner.status().message());
-    return kFailed;
-  }
+  if (!runner.ok()) return fail(runner.status());
+  if (lab::selftest_steps(**runner, only).empty())
+    return fail(error(Code::unavailable, "{} has no variant for {}",
+                      only == nullptr ? "this build" : only->name, options.device));
   const auto& stop = catch_interrupts();
   return report(run_steps(**runner, only, !options.json, stop), options, stop);
 }

@@ -69,6 +69,7 @@ BenchOptions quick_options() {
   options.seconds = 0.4;
   options.width = 0.02;
   options.min_rounds = 7;
+  options.ceilings = Effort::quick;
   options.mount = {.sample_seconds = 0.004, .verify_seconds = 0.2, .fill_seconds = 0.1};
   return options;
 }

@@ -21,6 +21,7 @@ struct BenchOptions {
   double width = 0.005;  // stop early when every median's interval is this narrow
   int min_rounds = 11;   // the sign test needs this many for a family of comparisons
   int max_rounds = 400;
+  Effort ceilings = Effort::full;
   MountOptions mount;
 };
 BenchOptions quick_options();

@@ -44,9 +44,9 @@ class CpuRig : public Rig {
   // caches are emptied before every sample instead.
   Status prepare(const MountOptions& options) {
     MILLRACE_ASSIGN(const Range call_us, time_first_calls());
-    const Machine now = find_machine();
-    const size_t wanted = ring_.entries_for(kColdOverCache * now.llc_bytes,
-                                            now.memory_available_bytes / kMemoryShare);
+    const size_t available = find_machine().memory_available_bytes;  // as of now
+    const size_t wanted =
+        ring_.entries_for(kColdOverCache * context_.machine.llc_bytes, available / kMemoryShare);
     const auto affordable = static_cast<size_t>(1e6 * options.verify_seconds / call_us.most);
     MILLRACE_TRY(ring_.grow(std::min(wanted, std::max<size_t>(affordable, 2)), options.fill_seconds,
                             context_.team));
@@ -179,7 +179,15 @@ class CpuTarget : public Target {
   }
   size_t cache_bytes() const override { return context_.machine.llc_bytes; }
 
-  Result<Roof> measure_roof() override { return Roof{}; }
+  Result<Roof> measure_roof(Effort effort) override {
+    Machine lanes = context_.machine;  // "all" shall mean the lanes that are timed
+    lanes.n_cpus = std::min(lanes.n_cpus, context_.team.size());
+    const Ceilings ceilings = measure_ceilings(lanes, effort);
+    Roof roof{ceilings.read_gbps_all, ceilings.noise, {}};
+    for (const Rate& rate : ceilings.rates)
+      roof.rates.push_back({rate.isa, name_of(rate.type), rate.gmacs_all});
+    return roof;
+  }
 
   Result<std::unique_ptr<Rig>> mount(const Op& op, const Case& problem,
                                      std::span<const Variant* const> variants,

@@ -2,14 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace millrace::lab {
 namespace {
 
-constexpr std::string_view kLine =
-    "{:<10} {:<26} {:<18} {:<5} {:>3} {:>9} {:>19} {:>8} {:>8} {:>7} {:<6} {:>6} {:>6}\n";
+std::string line_of(const TableWidths& w, const std::array<std::string, 13>& cell) {
+  return fmt::format(
+      "{:<{}} {:<{}} {:<{}} {:<{}} {:>2} {:>8} {:>18} {:>7} {:>7} {:>7} {:<5} {:>5} {:>5}\n",
+      cell[0], w.op, cell[1], w.problem, cell[2], w.variant, cell[3], w.mode, cell[4], cell[5],
+      cell[6], cell[7], cell[8], cell[9], cell[10], cell[11], cell[12]);
+}
 
 std::string percent(double value) {
   return value > 0 ? fmt::format("{:.1f}", value) : "-";
@@ -28,19 +34,41 @@ std::string short_number(double value) {
   return fmt::format("{:.{}f}", value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
 }
 
-std::string table_header() {
-  return fmt::format(fmt::runtime(kLine), "op", "case", "variant", "mode", "n", "us", "95 %",
-                     "GB/s", "GFLOP/s", "% floor", "bound", "% ISA", "A/A %");
+TableWidths widths_of(const std::vector<PlanItem>& plan) {
+  TableWidths w;
+  for (const PlanItem& item : plan) {
+    w.op = std::max(w.op, item.op->name.size());
+    w.problem = std::max(w.problem, item.problem.name.size());
+    for (const Variant* v : item.variants) w.variant = std::max(w.variant, v->name.size());
+  }
+  return w;
 }
 
-std::string table_line(const Row& row) {
+TableWidths widths_of(const std::vector<Row>& rows) {
+  TableWidths w;
+  for (const Row& row : rows) {
+    w.op = std::max(w.op, row.op.size());
+    w.problem = std::max(w.problem, row.problem.size());
+    w.variant = std::max(w.variant, row.variant.size());
+    w.mode = std::max(w.mode, row.mode.size());
+  }
+  return w;
+}
+
+std::string table_header(const TableWidths& widths) {
+  return line_of(widths, {"op", "case", "variant", "mode", "n", "us", "95 %", "GB/s", "GFLOP/s",
+                          "% floor", "bound", "% ISA", "A/A %"});
+}
+
+std::string table_line(const Row& row, const TableWidths& widths) {
   const std::string interval =
-      fmt::format("[{}, {}]", short_number(row.us.lo), short_number(row.us.hi));
-  return fmt::format(fmt::runtime(kLine), row.op, row.problem, row.variant, row.mode, row.n_lanes,
-                     short_number(row.us.mid), interval, short_number(row.gbps),
-                     short_number(row.gflops), percent(row.floor_percent),
-                     row.bound.empty() ? "-" : row.bound, percent(row.isa_percent),
-                     std::isfinite(row.noise) ? fmt::format("{:.1f}", 100 * row.noise) : "?");
+      row.us.finite() ? fmt::format("[{}, {}]", short_number(row.us.lo), short_number(row.us.hi))
+                      : "[few samples]";
+  return line_of(widths, {row.op, row.problem, row.variant, row.mode, std::to_string(row.n_lanes),
+                          short_number(row.us.mid), interval, short_number(row.gbps),
+                          short_number(row.gflops), percent(row.floor_percent),
+                          row.bound.empty() ? "-" : row.bound, percent(row.isa_percent),
+                          std::isfinite(row.noise) ? fmt::format("{:.1f}", 100 * row.noise) : "?"});
 }
 
 std::string ceilings_line(std::string_view when, const Roof& roof) {
@@ -85,6 +113,22 @@ nlohmann::json to_json(const Roof& roof) {
   for (const MacRate& rate : roof.rates)
     rates.push_back({{"isa", name_of(rate.isa)}, {"type", rate.type}, {"gmac_per_s", rate.gmacs}});
   return {{"read_gb_per_s", roof.read_gbps}, {"multiply_add", rates}};
+}
+
+nlohmann::json to_json(const VerdictRow& row) {
+  const Interval& ratio = row.comparison.log_ratio;
+  return {{"op", row.op},
+          {"case", row.problem},
+          {"mode", row.mode},
+          {"a", row.a},
+          {"b", row.b},
+          {"us_a", row.us_a},
+          {"us_b", row.us_b},
+          {"log_ratio", ratio.mid},
+          {"log_ratio_lo", finite_or_null(ratio.lo)},
+          {"log_ratio_hi", finite_or_null(ratio.hi)},
+          {"least_effect", finite_or_null(row.min_effect)},
+          {"verdict", name_of(row.comparison.speed)}};
 }
 
 }  // namespace millrace::lab

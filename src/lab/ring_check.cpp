@@ -177,16 +177,14 @@ Status RingCheck::check_units(const std::vector<Unit>& units) {
   return {};
 }
 
-Status RingCheck::check_against_reference(const Variant& variant) {
+Status RingCheck::check_against_reference() {
   checked_ = {.n_entries = ring_.n_entries()};
   const bool by_row = ring_.problem().with_rows && ring_.problem().n_rows > 1;
   const int64_t start_ns = now_ns();
   Judge judge(ring_);
   MILLRACE_TRY(judge.check(0, by_row ? 0 : -1));
   const auto units = plan(static_cast<double>(now_ns() - start_ns) * 1e-9, by_row);
-  const Status status = check_units(units);
-  if (status.ok()) return {};
-  return error(status.code(), "{}: {}", variant.name, status.message());
+  return check_units(units);
 }
 
 Result<int64_t> RingCheck::verify(const Variant& variant, Program& program) {
@@ -199,7 +197,8 @@ Result<int64_t> RingCheck::verify(const Variant& variant, Program& program) {
     return elapsed_ns;
   }
   MILLRACE_TRY(check_repeats(variant, hashes));
-  MILLRACE_TRY(check_against_reference(variant));
+  if (const Status status = check_against_reference(); !status.ok())
+    return error(status.code(), "{}: {}", variant.name, status.message());
   verified_.emplace(variant.numerics, std::move(hashes));
   return elapsed_ns;
 }

@@ -48,7 +48,7 @@ class RingCheck {
   Status check_repeats(const Variant& variant, const Hashes& hashes);
   std::vector<Unit> plan(double unit_seconds, bool by_row);
   Status check_units(const std::vector<Unit>& units);
-  Status check_against_reference(const Variant& variant);
+  Status check_against_reference();
 
   Ring& ring_;
   Team& team_;

@@ -18,7 +18,7 @@ class Session {
       : target_(target), options_(options), progress_(progress), listener_(listener) {}
 
   Result<Roof> measure(std::string_view when) {
-    MILLRACE_ASSIGN(Roof roof, target_.measure_roof());
+    MILLRACE_ASSIGN(Roof roof, target_.measure_roof(options_.ceilings));
     result_.roof = max_of(roof, result_.roof);
     progress_.clear();
     listener_.on_ceilings(when, roof);
@@ -80,6 +80,13 @@ class Session {
 };
 
 }  // namespace
+
+std::string SessionResult::why_not_quiet() const {
+  if (spread() > kQuietSpread)
+    return fmt::format("not quiet: the ceilings before and after differ by {:.0f} %",
+                       100 * spread());
+  return before.noise.empty() ? after.noise : before.noise;
+}
 
 Result<SessionResult> run_session(Target& target, const std::vector<PlanItem>& plan,
                                   const BenchOptions& options, const std::atomic<bool>& stop,

@@ -23,7 +23,8 @@ struct SessionResult {
   bool interrupted = false;
 
   double spread() const { return spread_of(before, after); }
-  bool quiet() const { return spread() <= kQuietSpread; }
+  // Empty when it was; else why the percentages are not to be trusted.
+  std::string why_not_quiet() const;
 };
 
 struct Listener {

@@ -94,7 +94,8 @@ Speed judge(const Interval& log_ratio, double min_effect) {
   if (!log_ratio.finite()) return Speed::ambiguous;
   if (log_ratio.hi < -min_effect) return Speed::fast;
   if (log_ratio.lo > min_effect) return Speed::slow;
-  if (log_ratio.lo >= -min_effect && log_ratio.hi <= min_effect) return Speed::same;
+  if (min_effect <= kMostForSame && log_ratio.lo >= -min_effect && log_ratio.hi <= min_effect)
+    return Speed::same;
   return Speed::ambiguous;
 }
 

@@ -33,8 +33,11 @@ struct Comparison {
   Speed speed = Speed::ambiguous;
 };
 
-// fast: the whole interval is below -min_effect; slow: above +min_effect; same: inside the two;
-// ambiguous: everything else. min_effect is in log-ratio (0.005 is 0.5 %).
+// On a machine noisier than this nothing is called the same.
+inline constexpr double kMostForSame = 0.05;
+
+// fast: the whole interval is below -min_effect; slow: above +min_effect; same: inside the two and
+// min_effect small; ambiguous: everything else. min_effect is in log-ratio (0.005 is 0.5 %).
 Speed judge(const Interval& log_ratio, double min_effect);
 
 // Samples taken in the same rounds, a[i] and b[i] of round i. Times must be positive.

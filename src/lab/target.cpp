@@ -20,6 +20,7 @@ double Roof::gmacs(Isa isa, std::string_view type) const {
 
 Roof max_of(const Roof& a, const Roof& b) {
   Roof out = a;
+  if (!a.noise.empty() && b.read_gbps > 0) out.noise = b.noise;
   out.read_gbps = std::max(a.read_gbps, b.read_gbps);
   for (MacRate& rate : out.rates) rate.gmacs = std::max(rate.gmacs, b.gmacs(rate.isa, rate.type));
   return out;

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "kernels/case.h"
 #include "lab/ring_check.h"
+#include "machine/ceilings.h"
 #include "machine/machine.h"
 
 namespace millrace::lab {
@@ -26,6 +27,7 @@ struct MacRate {
 // The machine's measured ceilings, as far as a floor needs them.
 struct Roof {
   double read_gbps = 0;  // with the target's lanes
+  std::string noise;     // why the machine was not quiet; empty when it was
   std::vector<MacRate> rates;
 
   double best_gmacs(std::string_view type) const;      // 0 when not measured
@@ -70,7 +72,7 @@ class Target {
   // Bytes that its last-level cache holds: a warm row of a larger case reads memory all the same.
   virtual size_t cache_bytes() const = 0;
 
-  virtual Result<Roof> measure_roof() = 0;
+  virtual Result<Roof> measure_roof(Effort effort) = 0;
   // Builds what the case needs, runs every variant over it and verifies the results.
   virtual Result<std::unique_ptr<Rig>> mount(const Op& op, const Case& problem,
                                              std::span<const Variant* const> variants,

@@ -1,0 +1,87 @@
+// millrace runs: the stored bench runs, or the rows of one.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/recorder.h"
+#include "lab/report.h"
+
+namespace millrace::cli {
+namespace {
+
+struct Options {
+  std::string run, db;
+  int limit = 20;
+  bool json = false;
+};
+
+nlohmann::json to_json(const lab::RunSummary& run) {
+  return {{"run", run.id},        {"started", run.started}, {"ended", run.ended},
+          {"state", run.state},   {"device", run.device},   {"machine", run.machine},
+          {"commit", run.commit}, {"command", run.command}, {"rows", run.n_results}};
+}
+
+int list_runs(lab::Store& store, const Options& options) {
+  auto runs = store.runs(options.limit);
+  if (!runs.ok()) return fail(runs.status());
+  auto rows = nlohmann::json::array();
+  if (!options.json)
+    fmt::print("{:>5} {:<20} {:<11} {:<6} {:>5} {:<21} {}\n", "run", "started", "state", "device",
+               "rows", "commit", "machine");
+  for (const auto& run : *runs) {
+    rows.push_back(to_json(run));
+    if (!options.json)
+      fmt::print("{:>5} {:<20} {:<11} {:<6} {:>5} {:<21} {}\n", run.id, run.started, run.state,
+                 run.device, run.n_results, run.commit, run.machine);
+  }
+  if (options.json) fmt::print("{}\n", rows.dump(2));
+  return 0;
+}
+
+int show_run(lab::Store& store, const Options& options) {
+  auto id = parse_run(options.run);
+  if (!id.ok()) return fail(id.status());
+  auto run = store.run(*id);
+  if (!run.ok()) return fail(run.status());
+  auto rows = store.rows(*id);
+  if (!rows.ok()) return fail(rows.status());
+  if (options.json) {
+    auto document = to_json(*run);
+    document["results"] = nlohmann::json::array();
+    for (const auto& row : *rows) {
+      document["results"].push_back(lab::to_json(row));
+      document["results"].back()["samples_us"] = row.samples_us;
+    }
+    fmt::print("{}\n", document.dump(2));
+    return 0;
+  }
+  fmt::print("run {}: {}, {}, commit {}\n{}\n\n", run->id, run->started, run->state, run->commit,
+             run->machine);
+  const lab::TableWidths widths = lab::widths_of(*rows);
+  fmt::print("{}", lab::table_header(widths));
+  for (const auto& row : *rows) fmt::print("{}", lab::table_line(row, widths));
+  return 0;
+}
+
+int runs(const Options& options) {
+  auto store = open_store(options.db);
+  if (!store.ok()) return fail(store.status());
+  return options.run.empty() ? list_runs(*store, options) : show_run(*store, options);
+}
+
+}  // namespace
+
+void add_runs(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("runs", "List the stored bench runs, or show one");
+  command->add_option("run", options->run, "Show this run's rows");
+  command->add_option("--db", options->db, "Where runs are kept");
+  command->add_option("--limit", options->limit, "The newest so many")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &exit_code] { exit_code = runs(*options); });
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,173 @@
+#include "lab/bench.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "kernels/matmul/op.h"
+#include "lab/bytes.h"
+#include "lab/ring.h"
+#include "lab/session.h"
+#include "lab/toy_op_test.h"
+#include "lab/verdict.h"
+
+namespace millrace::lab {
+namespace {
+
+// A small machine: its "last-level cache" is 64 KiB, so rings are small too.
+Machine small_machine() {
+  Machine machine = find_machine();
+  machine.llc_bytes = 64 << 10;
+  return machine;
+}
+
+BenchOptions short_options() {
+  BenchOptions options = quick_options();
+  options.seconds = 0.02;
+  options.mount.sample_seconds = 0.0005;
+  options.mount.verify_seconds = 0.02;
+  options.mount.fill_seconds = 0.01;
+  return options;
+}
+
+class Bench : public testing::Test {
+ protected:
+  Machine machine = small_machine();
+  std::unique_ptr<Target> target = cpu_target(machine, 2);
+  std::atomic<bool> stop{false};
+  Watch watch{stop, [](double, std::string_view) {}};
+
+  Result<CaseRun> bench(std::vector<std::string_view> names) {
+    return bench_case(*target, toy::item(std::move(names)), short_options(), watch);
+  }
+};
+
+TEST_F(Bench, TimesEveryVariantAndATwinColdAndWarm) {
+  auto run = bench({"twice", "again"});
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  ASSERT_EQ(run->series.size(), 4u);
+  ASSERT_EQ(run->twins.size(), 2u);
+  for (const Series& s : run->series) {
+    EXPECT_EQ(s.us.size(), run->find("twice", s.mode)->us.size());
+    for (double us : s.us) EXPECT_GT(us, 0);
+  }
+  EXPECT_EQ(run->twins[0].us.size(), run->series[0].us.size());
+  EXPECT_GT(run->mount.checked.n_whole, 0u);
+}
+
+TEST_F(Bench, WrongResultsAreNotTimed) {
+  const auto failure = bench({"thrice"}).status();
+  EXPECT_EQ(failure.code(), Code::wrong_result);
+  EXPECT_NE(failure.message().find("thrice"), std::string_view::npos);
+}
+
+TEST_F(Bench, OtherBitsThanTheClassAreWrong) {
+  EXPECT_EQ(bench({"twice", "nearly"}).status().code(), Code::wrong_result);
+  EXPECT_EQ(bench({"twice", "again"}).status().code(), Code::ok);
+}
+
+TEST_F(Bench, EveryTimedCallIsVerified) {
+  toy::calls_left = 600;  // enough for the ring's verification, not for the rounds
+  EXPECT_EQ(bench({"lazy"}).status().code(), Code::wrong_result);
+}
+
+TEST_F(Bench, AVariantsOwnErrorIsReported) {
+  EXPECT_NE(bench({"fails"}).status().message().find("never works"), std::string_view::npos);
+}
+
+TEST_F(Bench, AStopKeepsWholeRounds) {
+  stop = true;
+  auto run = bench({"twice"});
+  ASSERT_TRUE(run.ok());
+  EXPECT_FALSE(run->complete);
+  EXPECT_TRUE(run->series.empty());
+}
+
+TEST_F(Bench, TheVariantsOfARealOpVerifyInTheRing) {
+  BenchFilter filter;
+  filter.ops = {"matmul"};
+  filter.cases = {"q4_0_1x576x576", "q4_k_8x2048x1024"};
+  auto plan = plan_bench(*target, filter);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  for (const PlanItem& item : *plan) {
+    auto run = bench_case(*target, item, short_options(), watch);
+    EXPECT_TRUE(run.ok()) << item.problem.name << ": " << run.status().message();
+  }
+}
+
+TEST_F(Bench, UnknownNamesListWhatExists) {
+  const auto message = [&](const BenchFilter& filter) {
+    return std::string(plan_bench(*target, filter).status().message());
+  };
+  EXPECT_NE(message({{"rmsnrm"}, {}, {}}).find("rmsnorm"), std::string::npos);
+  EXPECT_NE(message({{"rmsnorm"}, {"9x9"}, {}}).find("1x576_f32"), std::string::npos);
+  EXPECT_NE(message({{"rmsnorm"}, {}, {"sse9"}}).find("avx2"), std::string::npos);
+}
+
+// A run as bench_case gives it, with made-up samples: "again" is twice as fast as "twice".
+CaseRun made_up_run() {
+  CaseRun run;
+  run.op = &toy::kOp;
+  run.problem = toy::make_case(1000);
+  run.key = "n=1000";
+  std::vector<double> slow, fast;
+  Rng rng(5);
+  for (int i = 0; i < 20; ++i) {
+    slow.push_back(10 + 0.01 * rng.uniform());
+    fast.push_back(5 + 0.01 * rng.uniform());
+  }
+  run.series = {{toy::variant("twice"), "cold", slow}, {toy::variant("again"), "cold", fast}};
+  run.twins = {{toy::variant("twice"), "cold", slow}};
+  return run;
+}
+
+TEST_F(Bench, VerdictsCarryIntervals) {
+  const std::vector<CaseRun> runs = {made_up_run()};
+  const auto verdicts = compare_variants(runs, "twice", "again");
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].comparison.speed, Speed::fast) << verdict_line(verdicts[0]);
+  EXPECT_LT(verdicts[0].comparison.log_ratio.hi, -0.6);
+  EXPECT_EQ(compare_variants(runs, "again", "twice")[0].comparison.speed, Speed::slow);
+}
+
+TEST_F(Bench, TheProfileNamesTheFastestOfTheClass) {
+  const Profile profile = profile_of({made_up_run()}, *target);
+  EXPECT_EQ(profile.variant_for("toy", "n=1000"), "again");
+  CaseRun even = made_up_run();
+  even.series[1].us = even.series[0].us;
+  EXPECT_EQ(profile_of({even}, *target).size(), 0u);
+}
+
+TEST_F(Bench, RowsHoldTheirFloor) {
+  const Floor floor{.read_bytes = 9e9, .write_bytes = 1e9, .i8_macs = 1e9};
+  const Roof roof{10, "", {{Isa::avx2, "i8", 100}, {Isa::avx512_vnni, "i8", 400}}};
+  const FloorTime cold = floor_time(floor, roof, true), warm = floor_time(floor, roof, false);
+  EXPECT_DOUBLE_EQ(cold.us, 1e6);
+  EXPECT_EQ(cold.bound, "bytes");
+  EXPECT_DOUBLE_EQ(warm.us, 2500);
+  EXPECT_EQ(warm.bound, "i8");
+  EXPECT_EQ(floor_time(floor, Roof{}, true).us, 0);
+}
+
+TEST(Ring, WeightsAreDistinctAndInputsRepeat) {
+  Case problem;
+  for (const Case& c : matmul::kOp.cases())
+    if (c.name == "q4_0_1x576x576") problem = c;
+  ASSERT_EQ(problem.name, "q4_0_1x576x576");
+  const Variant* plain = &matmul::kOp.variants().back();
+  auto ring = Ring::make(matmul::kOp, problem, std::span(&plain, 1), 7);
+  ASSERT_TRUE(ring.ok()) << ring.status().message();
+  Team team(2);
+  ASSERT_TRUE(ring->grow(40, 0.01, team).ok());
+  size_t weight = 0;
+  while (problem.ports[weight].role != Role::weight) ++weight;
+  std::vector<uint64_t> hashes;
+  for (size_t e = 0; e < ring->n_entries(); ++e)
+    hashes.push_back(hash_of(static_cast<std::byte*>(ring->ports(e, "plain")[weight]),
+                             bytes_of(problem.ports[weight])));
+  std::sort(hashes.begin(), hashes.end());
+  EXPECT_EQ(std::unique(hashes.begin(), hashes.end()), hashes.end());
+}
+
+}  // namespace
+}  // namespace millrace::lab
