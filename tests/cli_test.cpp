@@ -1,6 +1,7 @@
 // The program from outside: exit codes, what goes to which stream, bad input.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -70,6 +71,48 @@ TEST(Cli, DoctorPrintsJsonAndNothingElse) {
   EXPECT_GT(json["ceilings"]["read_gbps_all"], 0);
   EXPECT_TRUE(json["findings"].is_array());
   EXPECT_TRUE(json["usable"]);
+}
+
+TEST(Cli, BenchNamesWhatExistsWhenItIsAskedForSomethingElse) {
+  for (const char* args :
+       {"bench nope", "bench rmsnorm --case nope", "bench rmsnorm --variant nope",
+        "bench --threads 0", "bench rmsnorm --compare run:1 avx2", "selftest --op nope"}) {
+    const Ran ran = millrace(std::string(args) + " 2>&1");
+    EXPECT_EQ(ran.exit_code, 2) << args << ": " << ran.text;
+  }
+  EXPECT_TRUE(holds(millrace("bench nope 2>&1"), "rmsnorm"));
+  EXPECT_TRUE(holds(millrace("bench rmsnorm --case nope 2>&1"), "1x576_f32"));
+  EXPECT_TRUE(holds(millrace("bench rmsnorm --variant nope 2>&1"), "avx2"));
+}
+
+TEST(Cli, BenchMeasuresStoresAndCompares) {
+  const std::string db = testing::TempDir() + "millrace_cli_" + std::to_string(getpid()) + ".db";
+  const std::string args = "bench rmsnorm --case 1x576_f32 --quick --seconds 0.02 --db " + db;
+  const Ran first = millrace(args + " --json 2>/dev/null");
+  EXPECT_EQ(first.exit_code, 0);
+  const auto json = nlohmann::json::parse(first.text, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << first.text;
+  ASSERT_FALSE(json["rows"].empty());
+  EXPECT_GT(json["rows"][0]["floor_percent"], 0);
+  EXPECT_EQ(json["run"], 1);
+  EXPECT_EQ(millrace(args + " 2>/dev/null").exit_code, 0);
+  const Ran verdicts = millrace("bench --compare run:1 run:2 --db " + db);
+  EXPECT_EQ(verdicts.exit_code, 0);
+  EXPECT_TRUE(holds(verdicts, "FAST") || holds(verdicts, "SLOW") || holds(verdicts, "SAME") ||
+              holds(verdicts, "AMBIGUOUS"));
+  EXPECT_TRUE(holds(millrace("runs --db " + db), "done"));
+  for (const char* end : {"", "-wal", "-shm"}) std::remove((db + end).c_str());
+}
+
+TEST(Cli, BenchRefusesADamagedStoreBeforeItMeasures) {
+  const std::string db = testing::TempDir() + "millrace_junk_" + std::to_string(getpid()) + ".db";
+  std::FILE* file = std::fopen(db.c_str(), "w");
+  std::fputs("this is no database, and long enough to be looked at as one", file);
+  std::fclose(file);
+  const Ran ran = millrace("bench rmsnorm --quick --db " + db + " 2>&1");
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_TRUE(holds(ran, "damaged"));
+  std::remove(db.c_str());
 }
 
 TEST(Cli, AFullDiskIsAFailure) {

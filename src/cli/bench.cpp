@@ -96,7 +96,7 @@ void print_verdicts(const std::vector<lab::VerdictRow>& verdicts) {
 // The lines above were printed against the ceilings known then.
 void print_notes(const lab::SessionResult& result, const std::vector<lab::PlanItem>& plan) {
   const double change = lab::spread_of(result.before, result.roof);
-  if (change > 0.01 && !result.rows.empty()) {
+  if (change > 0.02 && !result.rows.empty()) {
     const lab::TableWidths widths = lab::widths_of(plan);
     fmt::print(
         "\n{}the ceilings rose by up to {:.0f} % during the run; against the best of them:\n{}",
