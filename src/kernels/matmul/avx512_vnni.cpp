@@ -265,7 +265,10 @@ struct Sums {
   [[gnu::always_inline]] void add(int g, const __m512i (&w)[T]) {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const __m512i four = _mm512_set1_epi32(load<int>(q[r] + 4 * g));
+      __m512i four = _mm512_set1_epi32(load<int>(q[r] + 4 * g));
+      // One load for all tiles, not one inside each product; of 3 x 4 g++ 12 makes it so by itself,
+      // and half a percent better.
+      if (T * R != kMaxTiles * kMaxRows) asm("" : "+v"(four));
 #pragma GCC unroll 8
       for (int t = 0; t < T; ++t) sum[t][r] = _mm512_dpbusd_epi32(sum[t][r], w[t], four);
     }
