@@ -5,6 +5,10 @@
 #include "kernels/attention/op.h"
 #include "kernels/attention/plan.h"
 #include "tensor/format.h"
+#ifdef MILLRACE_CUDA
+#include "kernels/attention/device.h"
+#include "kernels/device.h"
+#endif
 
 namespace millrace::attention {
 namespace {
@@ -29,6 +33,14 @@ bool takes_avx512(const Args& a) {
 }
 
 constexpr std::array kVariants = {
+#ifdef MILLRACE_CUDA
+    Variant{.name = "sm80",
+            .isa = Isa::sm80,
+            .numerics = "cuda.attention.chunk256",
+            .takes = erase_takes<Args, takes_sm80>,
+            .workspace_bytes = erase_workspace<Args, sm80_workspace_bytes>,
+            .run = erase_launch<Args, launch_sm80>},
+#endif
     Variant{.name = "avx512",
             .isa = Isa::avx512,
             .numerics = kChunk256,

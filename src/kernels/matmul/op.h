@@ -26,6 +26,7 @@ namespace millrace::matmul {
 
 inline constexpr std::string_view kI8B32 = "cpu.matmul.i8b32";
 inline constexpr std::string_view kF32 = "cpu.matmul.f32";
+inline constexpr std::string_view kBf16Cuda = "cuda.matmul.bf16";  // the order of tile.cuh
 
 extern const Op kOp;
 

@@ -8,7 +8,12 @@
 #include "kernels/matmul/pack.h"
 #include "kernels/matmul/pack_floats.h"
 #include "kernels/matmul/pack_kquants.h"
+#include "kernels/matmul/pack_mma.h"
 #include "tensor/format.h"
+#ifdef MILLRACE_CUDA
+#include "kernels/device.h"
+#include "kernels/matmul/device.h"
+#endif
 
 namespace millrace::matmul {
 namespace {
@@ -48,6 +53,7 @@ constexpr std::array kLayouts = {
     make_layout<tiles16::packed_bytes, tiles16::pack, tiles16::unpack>("tiles16"),
     make_layout<kquant_bytes, pack_kquant, unpack_kquant>("tiles16_k"),
     make_layout<floats_bytes, pack_floats, unpack_floats>("tiles16_f"),
+    make_layout<mma16_bytes, pack_mma16, unpack_mma16>("mma16"),
 };
 
 std::span<const Layout> layouts() {
@@ -56,6 +62,20 @@ std::span<const Layout> layouts() {
 
 // Fastest first; the first that takes a problem is the default choice.
 constexpr std::array kVariants = {
+#ifdef MILLRACE_CUDA
+    Variant{.name = "sm80_rows",
+            .isa = Isa::sm80,
+            .numerics = kBf16Cuda,
+            .layout = "mma16",
+            .takes = erase_takes<Args, takes_sm80_rows>,
+            .run = erase_launch<Args, launch_sm80_rows>},
+    Variant{.name = "sm80_tiles",
+            .isa = Isa::sm80,
+            .numerics = kBf16Cuda,
+            .layout = "mma16",
+            .takes = erase_takes<Args, takes_sm80_tiles>,
+            .run = erase_launch<Args, launch_sm80_tiles>},
+#endif
     Variant{.name = "avx512_vnni",
             .isa = Isa::avx512_vnni,
             .numerics = kI8B32,

@@ -3,6 +3,10 @@
 #include "kernels/rmsnorm/cases.h"
 #include "kernels/rmsnorm/op.h"
 #include "tensor/format.h"
+#ifdef MILLRACE_CUDA
+#include "kernels/device.h"
+#include "kernels/rmsnorm/device.h"
+#endif
 
 namespace millrace::rmsnorm {
 namespace {
@@ -22,6 +26,12 @@ std::string key(const Args& a) {
 constexpr std::string_view kLanes16 = "cpu.rmsnorm.lanes16";
 
 constexpr std::array kVariants = {
+#ifdef MILLRACE_CUDA
+    Variant{.name = "sm80",
+            .isa = Isa::sm80,
+            .numerics = "cuda.rmsnorm.lanes256",
+            .run = erase_launch<Args, launch_sm80>},
+#endif
     Variant{.name = "avx512",
             .isa = Isa::avx512,
             .numerics = kLanes16,

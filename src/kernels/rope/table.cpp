@@ -3,6 +3,10 @@
 #include "kernels/rope/cases.h"
 #include "kernels/rope/op.h"
 #include "tensor/format.h"
+#ifdef MILLRACE_CUDA
+#include "kernels/device.h"
+#include "kernels/rope/device.h"
+#endif
 
 namespace millrace::rope {
 namespace {
@@ -18,6 +22,12 @@ bool f32_only(const Args& a) {
 }
 
 constexpr std::array kVariants = {
+#ifdef MILLRACE_CUDA
+    Variant{.name = "sm80",
+            .isa = Isa::sm80,
+            .numerics = "cuda.rope.turns",
+            .run = erase_launch<Args, launch_sm80>},
+#endif
     Variant{.name = "avx2",
             .isa = Isa::avx2,
             .numerics = kTurns,

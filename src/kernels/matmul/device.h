@@ -1,0 +1,14 @@
+// The device variants' launchers, callable from plain C++. A launcher returns a cudaError_t as int.
+#pragma once
+
+#include "kernels/matmul/args.h"
+
+namespace millrace::matmul {
+
+bool takes_sm80_rows(const Args& args);
+int launch_sm80_rows(const Args& args, void* stream, void* workspace);
+
+bool takes_sm80_tiles(const Args& args);
+int launch_sm80_tiles(const Args& args, void* stream, void* workspace);
+
+}  // namespace millrace::matmul
