@@ -21,7 +21,7 @@ struct Options {
   std::vector<std::string> compare;
   int threads = 0;
   double seconds = 0;
-  bool json = false, quick = false, list = false, no_store = false;
+  bool json = false, quick = false, list = false, no_store = false, chain = false;
 
   bool compares_variants() const { return !compare.empty(); }
 };
@@ -254,7 +254,11 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_flag("--quick", options->quick, "Fewer samples, less verification");
   command->add_flag("--list", options->list, "Say what would be measured, and stop");
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &exit_code] { exit_code = bench(*options); });
+  command->add_flag("--chain", options->chain,
+                    "The products of a whole model chained on the GPU, and nothing else");
+  command->callback([options, &exit_code] {
+    exit_code = options->chain ? bench_chain(options->json) : bench(*options);
+  });
 }
 
 }  // namespace millrace::cli

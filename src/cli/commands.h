@@ -18,6 +18,7 @@ inline constexpr int kInterrupted = 130;
 int fail(const Status& status);
 
 void add_bench(CLI::App& app, int& exit_code);
+int bench_chain(bool json);  // bench --chain
 void add_doctor(CLI::App& app, const Log& log, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
 void add_selftest(CLI::App& app, int& exit_code);

@@ -40,6 +40,7 @@ class Ring {
   // Pointers of an entry's ports; of the weight, in `layout`.
   std::vector<void*> ports(size_t entry, std::string_view layout) const;
   ArgsBox args(size_t entry, const Variant& variant) const;
+  size_t weight_bytes(std::string_view layout) const;  // 0 when there is none
   // The bytes of a port of an entry that is not the weight.
   std::byte* port(size_t entry, size_t i) const { return slabs_[i].at(entry); }
 
@@ -62,7 +63,6 @@ class Ring {
   };
   static Result<Slab> make_slab(size_t bytes, size_t n);
 
-  size_t weight_bytes(std::string_view layout) const;
   Status add_base();
   Status allocate(size_t n_entries);
   void copy_inputs(size_t entry);

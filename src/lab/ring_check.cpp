@@ -187,9 +187,10 @@ Status RingCheck::check_against_reference() {
   return check_units(units);
 }
 
-Result<int64_t> RingCheck::verify(const Variant& variant, Program& program) {
+Result<int64_t> RingCheck::verify(const Variant& variant,
+                                  const std::function<Result<int64_t>()>& pass) {
   ring_.reset(0, ring_.n_entries(), true, team_);
-  MILLRACE_ASSIGN(const int64_t elapsed_ns, program.time_ns(team_, 0, ring_.n_entries(), 1));
+  MILLRACE_ASSIGN(const int64_t elapsed_ns, pass());
   Hashes hashes = hash_entries(0, ring_.n_entries());
   const auto known = verified_.find(variant.numerics);
   if (known != verified_.end()) {

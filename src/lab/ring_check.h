@@ -8,12 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
-#include "exec/program.h"
 #include "lab/ring.h"
 
 namespace millrace::lab {
@@ -29,8 +29,9 @@ class RingCheck {
   // seconds: about how long the reference may take for each class.
   RingCheck(Ring& ring, Team& team, double seconds) : ring_(ring), team_(team), seconds_(seconds) {}
 
-  // Verifies what `program` (one call of the variant per entry) computes; nanoseconds of that pass.
-  Result<int64_t> verify(const Variant& variant, Program& program);
+  // Verifies what `pass` (one call of the variant on every entry, whose outputs were reset) leaves
+  // in the ring; what it returns is its time in nanoseconds.
+  Result<int64_t> verify(const Variant& variant, const std::function<Result<int64_t>()>& pass);
   // After a timed run: entries [begin, end) hold the verified bits of the variant's class.
   Status check(const Variant& variant, size_t begin, size_t end);
 

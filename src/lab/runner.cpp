@@ -48,7 +48,8 @@ std::unique_ptr<Runner> cpu_runner(const Machine& machine) {
 
 Result<std::unique_ptr<Runner>> make_runner(std::string_view device, const Machine& machine) {
   if (device == "cpu") return cpu_runner(machine);
-  return error(Code::unsupported, "no runner for device {}: this build has no CUDA", device);
+  if (device == "cuda") return cuda_runner(machine);
+  return error(Code::not_found, "no device {}: cpu or cuda", device);
 }
 
 }  // namespace millrace::lab

@@ -32,6 +32,7 @@ class Runner {
 
 // Keeps one team per lane count it was asked for.
 std::unique_ptr<Runner> cpu_runner(const Machine& machine);
+Result<std::unique_ptr<Runner>> cuda_runner(const Machine& machine);
 
 // The runner of the device named "cpu" or "cuda", or why there is none.
 Result<std::unique_ptr<Runner>> make_runner(std::string_view device, const Machine& machine);

@@ -39,8 +39,8 @@ double spread_of(const Roof& a, const Roof& b) {
 Result<std::unique_ptr<Target>> make_target(std::string_view device, const Machine& machine,
                                             int n_lanes) {
   if (device == "cpu") return cpu_target(machine, n_lanes);
-  return error(Code::unsupported, "nothing to measure on device {}: this build has no CUDA",
-               device);
+  if (device == "cuda") return cuda_target(machine);
+  return error(Code::not_found, "no device {}: cpu or cuda", device);
 }
 
 }  // namespace millrace::lab

@@ -83,6 +83,7 @@ class Target {
 Result<std::unique_ptr<Target>> make_target(std::string_view device, const Machine& machine,
                                             int n_lanes);
 std::unique_ptr<Target> cpu_target(const Machine& machine, int n_lanes);
+Result<std::unique_ptr<Target>> cuda_target(const Machine& machine);
 
 inline bool is_cold(std::string_view mode) {
   return mode.starts_with("cold");

@@ -1,0 +1,131 @@
+// The GPU as a Runner: an instance's buffers are mirrored on the device between guard bytes, the
+// call is launched on a stream and again as a graph, and both must give the same bits.
+#include <array>
+#include <cstring>
+
+#include "exec/device_program.h"
+#include "lab/bytes.h"
+#include "lab/runner.h"
+
+namespace millrace::lab {
+namespace {
+
+constexpr size_t kGuard = 512;  // bytes before and after every buffer
+
+// One host buffer on the device, guarded.
+class Mirror {
+ public:
+  static Result<Mirror> make(std::span<std::byte> host) {
+    Mirror m;
+    m.host_ = host;
+    MILLRACE_ASSIGN(m.device_, DeviceBuffer::make(host.size() + 2 * kGuard));
+    return m;
+  }
+  void* data() const { return device_.data() + kGuard; }
+
+  Status upload(const Stream& stream) const {
+    MILLRACE_TRY(stream.fill(device_.data(), static_cast<int>(kPoison), device_.bytes()));
+    return stream.copy_to_device(data(), host_.data(), host_.size());
+  }
+  // Fetches the buffer and its guards; `what` names it should a guard have been written.
+  Result<std::vector<std::byte>> download(const Stream& stream, std::string_view what) const {
+    std::vector<std::byte> all(device_.bytes());
+    MILLRACE_TRY(stream.copy_to_host(all.data(), device_.data(), all.size()));
+    MILLRACE_TRY(stream.sync());
+    for (size_t i = 0; i < kGuard; ++i)
+      if (all[i] != kPoison || all[all.size() - 1 - i] != kPoison)
+        return error(Code::wrong_result, "bytes outside port {} were written", what);
+    return std::vector<std::byte>(all.begin() + kGuard, all.end() - kGuard);
+  }
+
+ private:
+  std::span<std::byte> host_;
+  DeviceBuffer device_;
+};
+
+class CudaRunner : public Runner {
+ public:
+  CudaRunner(const Machine& machine, Stream stream)
+      : machine_(machine), stream_(std::move(stream)) {}
+
+  std::string_view device() const override { return "cuda"; }
+  bool owns(const Variant& variant) const override { return is_cuda(variant.isa); }
+  bool has(const Variant& variant) const override { return machine_.has(variant.isa); }
+  std::span<const int> lane_counts() const override {
+    static constexpr std::array kCounts = {1};
+    return kCounts;
+  }
+
+  Status run(Instance& instance, const Variant& variant, int) override {
+    MILLRACE_ASSIGN(const auto views, instance.views_for(variant));
+    std::vector<Mirror> mirrors;
+    std::vector<void*> pointers;
+    for (const auto& view : views) {
+      MILLRACE_ASSIGN(Mirror mirror, Mirror::make(view));
+      pointers.push_back(mirror.data());
+      mirrors.push_back(std::move(mirror));
+    }
+    ArgsBox args;
+    instance.problem().bind(pointers, args);
+    DeviceProgram program;
+    program.add(variant, args);
+    MILLRACE_TRY(program.prepare());
+    MILLRACE_TRY(upload(mirrors, program));
+    MILLRACE_TRY(program.launch(stream_));
+    MILLRACE_ASSIGN(const auto streamed, download(instance.problem(), mirrors));
+    MILLRACE_TRY(upload(mirrors, program));
+    MILLRACE_ASSIGN(const Graph graph, program.capture(stream_, 0, 1));
+    MILLRACE_TRY(graph.launch(stream_));
+    MILLRACE_ASSIGN(const auto graphed, download(instance.problem(), mirrors));
+    return keep(instance, views, streamed, graphed);
+  }
+
+ private:
+  using Contents = std::vector<std::vector<std::byte>>;  // [port]
+
+  Status upload(const std::vector<Mirror>& mirrors, DeviceProgram& program) {
+    DeviceBuffer& workspace = program.workspace();
+    if (workspace.bytes() > 0)
+      MILLRACE_TRY(stream_.fill(workspace.data(), static_cast<int>(kPoison), workspace.bytes()));
+    for (const Mirror& mirror : mirrors) MILLRACE_TRY(mirror.upload(stream_));
+    return {};
+  }
+
+  Result<Contents> download(const Case& problem, const std::vector<Mirror>& mirrors) {
+    Contents contents;
+    for (size_t i = 0; i < mirrors.size(); ++i) {
+      MILLRACE_ASSIGN(auto bytes, mirrors[i].download(stream_, problem.ports[i].name));
+      contents.push_back(std::move(bytes));
+    }
+    return contents;
+  }
+
+  // Outputs into the host buffers; inputs must have come back as they were sent.
+  static Status keep(Instance& instance, const std::vector<std::span<std::byte>>& views,
+                     const Contents& streamed, const Contents& graphed) {
+    for (size_t i = 0; i < views.size(); ++i) {
+      const Port& port = instance.problem().ports[i];
+      if (streamed[i] != graphed[i])
+        return error(Code::wrong_result, "port {}: a graph gave other bits than the stream",
+                     port.name);
+      if (is_output(port.role))
+        std::memcpy(views[i].data(), streamed[i].data(), streamed[i].size());
+      else if (!std::equal(views[i].begin(), views[i].end(), streamed[i].begin()))
+        return error(Code::wrong_result, "input port {} was written", port.name);
+    }
+    return {};
+  }
+
+  const Machine& machine_;
+  Stream stream_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Runner>> cuda_runner(const Machine& machine) {
+  MILLRACE_TRY(cuda_device_count().status());
+  MILLRACE_ASSIGN(Stream stream, Stream::make());
+  return std::unique_ptr<Runner>(std::make_unique<CudaRunner>(machine, std::move(stream)));
+}
+
+}  // namespace millrace::lab
