@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/recorder.h"
+#include "kernels/pick.h"
 #include "lab/report.h"
 #include "lab/session.h"
 #include "lab/verdict.h"
@@ -55,22 +56,35 @@ class Printer : public lab::Listener {
   bool headed_ = false;
 };
 
-void print_list(const std::vector<lab::PlanItem>& plan, bool json) {
+// What would be measured, and which variant a program built now would pick (MILLRACE_FORCE has its
+// say).
+Status print_list(const std::vector<lab::PlanItem>& plan, const Options& options,
+                  const Machine& machine) {
+  MILLRACE_ASSIGN(const Force force, Force::from_environment());
+  const Profile profile;
+  const PickFrom from{machine, profile, force,
+                      options.device == "cuda" ? Device::cuda : Device::cpu};
   auto rows = nlohmann::json::array();
   const lab::TableWidths widths = lab::widths_of(plan);
   for (const auto& item : plan) {
     std::vector<std::string> variants;
     for (const Variant* v : item.variants) variants.emplace_back(v->name);
-    if (json)
+    const auto choice = pick(*item.op, lab::shape_of(item.problem).bytes, from);
+    const std::string picked =
+        choice.ok() ? fmt::format("{} ({})", choice.value().variant->name, choice.value().reason)
+                    : std::string(choice.status().message());
+    if (options.json)
       rows.push_back({{"op", item.op->name},
                       {"case", item.problem.name},
                       {"key", item.key},
-                      {"variants", variants}});
+                      {"variants", variants},
+                      {"picked", picked}});
     else
-      fmt::print("{:<{}} {:<{}} {}\n", item.op->name, widths.op, item.problem.name, widths.problem,
-                 fmt::join(variants, ", "));
+      fmt::print("{:<{}} {:<{}} {}; picked: {}\n", item.op->name, widths.op, item.problem.name,
+                 widths.problem, fmt::join(variants, ", "), picked);
   }
-  if (json) fmt::print("{}\n", rows.dump(2));
+  if (options.json) fmt::print("{}\n", rows.dump(2));
+  return {};
 }
 
 nlohmann::json to_json(const lab::SessionResult& result,
@@ -221,8 +235,8 @@ int bench(Options options) {
   auto plan = lab::plan_bench(**target, options.filter);
   if (!plan.ok()) return fail(plan.status());
   if (options.list) {
-    print_list(*plan, options.json);
-    return 0;
+    const Status listed = print_list(*plan, options, machine);
+    return listed.ok() ? 0 : fail(listed);
   }
   return measure(options, machine, **target, *std::move(plan));
 }
@@ -252,7 +266,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--write-profile", options->profile,
                       "Write the fastest variants of each class to this profile");
   command->add_flag("--quick", options->quick, "Fewer samples, less verification");
-  command->add_flag("--list", options->list, "Say what would be measured, and stop");
+  command->add_flag("--list", options->list,
+                    "Say what would be measured and what would be picked, and stop");
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--chain", options->chain,
                     "The products of a whole model chained on the GPU, and nothing else");
