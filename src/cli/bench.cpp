@@ -175,7 +175,10 @@ int measure(const Options& options, const Machine& machine, lab::Target& target,
   Printer printer(plan, !options.json, recorder);
   auto result = lab::run_session(target, plan, how, stop, progress, printer);
   progress.clear();
-  if (!result.ok()) return fail(result.status());
+  if (!result.ok()) {
+    recorder.end("failed");
+    return fail(result.status());
+  }
   std::vector<lab::VerdictRow> verdicts;
   if (options.compares_variants())
     verdicts = lab::compare_variants(result->cases, options.compare[0], options.compare[1]);

@@ -24,6 +24,7 @@ class Program {
   Status prepare(int n_lanes);
 
   size_t n_calls() const { return calls_.size(); }
+  HostBuffer& workspace() { return workspace_; }
 
   // Runs calls [begin, end) on the team that it was prepared for. The first failure of any lane is
   // the result; the other lanes still pass the same barriers.

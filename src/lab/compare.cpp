@@ -55,7 +55,9 @@ Status compare(const Port& port, const std::byte* got, const std::byte* want,
     const double scale = magnitudes.empty() ? std::fabs(w) : magnitudes[static_cast<size_t>(i)];
     const double bound = tolerance.exact ? 0 : tolerance.eps * scale + tolerance.abs;
     const double excess = std::fabs(g - w) - bound;
-    if (!(excess <= 0) && excess > worst) {
+    if (std::isnan(excess))
+      return error(Code::wrong_result, "port {}[{}]: the allowed difference is NaN", port.name, i);
+    if (excess > 0 && excess > worst) {
       worst = excess;
       worst_at = i;
       worst_bound = bound;

@@ -1,9 +1,11 @@
 #include "lab/runner.h"
 
 #include <array>
+#include <cstring>
 #include <map>
 
 #include "exec/program.h"
+#include "lab/bytes.h"
 
 namespace millrace::lab {
 namespace {
@@ -26,6 +28,10 @@ class CpuRunner : public Runner {
     program.add(variant, args);
     Team& team = team_of(n_lanes);
     MILLRACE_TRY(program.prepare(team.size()));
+    // A workspace holds what earlier calls left there: a variant may not count on zeros.
+    const HostBuffer& workspace = program.workspace();
+    if (workspace.bytes() > 0)
+      std::memset(workspace.data(), static_cast<int>(kPoison), workspace.bytes());
     return program.run(team);
   }
 

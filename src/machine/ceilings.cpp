@@ -104,7 +104,8 @@ class ReadRing {
     const auto n_lanes = static_cast<size_t>(team.size());
     const size_t wanted = 8 * machine.llc_bytes, allowed = machine.memory_available_bytes / 4;
     const size_t n = std::min(wanted, allowed) / kReadBytes;
-    n_units_ = std::max<size_t>(1, n / n_lanes) * n_lanes;
+    n_units_ = n >= n_lanes ? n / n_lanes * n_lanes : n;
+    if (n_units_ == 0) return;
     data_.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, n_units_ * kReadBytes)));
     if (data_ == nullptr) return;
     (void)madvise(data_.get(), n_units_ * kReadBytes, MADV_HUGEPAGE);
@@ -189,7 +190,10 @@ const Rate* Ceilings::best_rate(MacType type) const {
 
 Ceilings measure_ceilings(const Machine& machine, Effort effort) {
   const Rounds rounds = rounds_of(effort);
-  const NoiseWatch watch(HostFiles("/"), cpus_allowed_by_affinity());
+  // Not the caller's own affinity where lanes are pinned: a caller that is itself a pinned lane may
+  // use one CPU only, and the noise of the others would go unseen.
+  const NoiseWatch watch(HostFiles("/"),
+                         machine.cpus.empty() ? cpus_allowed_by_affinity() : machine.cpus);
   Ceilings out;
   double spread = 0;
   {

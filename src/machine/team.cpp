@@ -140,7 +140,9 @@ void Team::dispatch(Call call, void* body) {
   _mm_setcsr(kLaneMxcsr);
   barrier_->wait(0);
   Lane lane{0, n_lanes_, &*barrier_};
-  call(body, lane);
+  // An exception of lane 0 ends the program as one of any other lane does: unwinding from here
+  // would leave the others at a barrier.
+  [&]() noexcept { call(body, lane); }();
   barrier_->wait(0);
   _mm_setcsr(mxcsr);
 }

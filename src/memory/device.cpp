@@ -26,6 +26,7 @@ bool is_sticky(cudaError_t e) {
 Status cuda_status(int error_code, std::string_view what) {
   const auto e = static_cast<cudaError_t>(error_code);
   if (e == cudaSuccess) return {};
+  (void)cudaGetLastError();  // or the next launch would report this error again
   const Code code = is_sticky(e)                     ? Code::device_lost
                     : e == cudaErrorMemoryAllocation ? Code::out_of_memory
                                                      : Code::unavailable;

@@ -101,6 +101,12 @@ __global__ void __launch_bounds__(32 * max_warps(kTiles), 1)
 
 using Kernel = void (*)(Args, int, int);
 
+size_t shared_bytes(const Args& a, int n_tiles, int n_segments) {
+  const auto sums = static_cast<size_t>(n_tiles * n_segments) * kTileSums * sizeof(float);
+  const int n_warps = min(max_warps(n_tiles), n_segments);
+  return sums + static_cast<size_t>(n_warps * a.n_rows * kXStride) * 2;
+}
+
 }  // namespace
 
 bool takes_sm80_rows(const Args& a) {
@@ -109,22 +115,26 @@ bool takes_sm80_rows(const Args& a) {
 
 int launch_sm80_rows(const Args& a, void* stream, void*) {
   if (a.n_rows == 0 || a.n == 0) return cudaSuccess;
-  int device = 0, n_sms = 0;
+  int device = 0, n_sms = 0, most_shared = 0;
   if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
   if (cudaError_t e = cudaDeviceGetAttribute(&n_sms, cudaDevAttrMultiProcessorCount, device); e)
+    return e;
+  if (cudaError_t e =
+          cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+      e)
     return e;
   const auto n_steps = static_cast<int>(a.k / kStepK);
   const int n_segments = (n_steps + kStepsPerSegment - 1) / kStepsPerSegment;
   const auto n_tiles = static_cast<int>((a.n + kTileM - 1) / kTileM);
-  const int per_block = min(kMaxTiles, (n_tiles + n_sms - 1) / n_sms);
+  // As many tiles a block as give every SM one, fewer where the device's shared memory is small.
+  int per_block = min(kMaxTiles, (n_tiles + n_sms - 1) / n_sms);
+  while (per_block > 1 && shared_bytes(a, per_block, n_segments) > static_cast<size_t>(most_shared))
+    --per_block;
   constexpr Kernel kKernels[kMaxTiles] = {rows_kernel<1>, rows_kernel<2>, rows_kernel<3>};
-
-  const int n_warps = min(max_warps(per_block), n_segments);
-  const auto sums = static_cast<size_t>(per_block * n_segments) * kTileSums * sizeof(float);
   const LaunchShape shape = {
       .grid = dim3(static_cast<unsigned>((n_tiles + per_block - 1) / per_block)),
-      .n_threads = static_cast<unsigned>(32 * n_warps),
-      .shared_bytes = sums + static_cast<size_t>(n_warps * a.n_rows * kXStride) * 2};
+      .n_threads = static_cast<unsigned>(32 * min(max_warps(per_block), n_segments)),
+      .shared_bytes = shared_bytes(a, per_block, n_segments)};
   if (shape.shared_bytes > 48 * 1024)
     if (cudaError_t e = cudaFuncSetAttribute(kKernels[per_block - 1],
                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
