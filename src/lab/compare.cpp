@@ -1,5 +1,6 @@
 #include "lab/compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -42,7 +43,7 @@ bool same_kind(double got, double want) {
 Status compare(const Port& port, const std::byte* got, const std::byte* want,
                const Tolerance& tolerance, std::span<const double> magnitudes) {
   if (is_block_format(port.type)) {
-    if (std::memcmp(got, want, bytes_of(port)) == 0) return {};
+    if (std::equal(got, got + bytes_of(port), want)) return {};
     return error(Code::wrong_result, "port {}: blocks differ", port.name);
   }
   double worst = -1, worst_bound = 0;
