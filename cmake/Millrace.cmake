@@ -16,6 +16,16 @@ if(MILLRACE_SANITIZE)
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)
 
+# millrace_system_library(name header lib): the target millrace_<name> for a library of the system
+# that brings no CMake package.
+function(millrace_system_library name header lib)
+  find_path(MILLRACE_${name}_INCLUDE ${header} REQUIRED)
+  find_library(MILLRACE_${name}_LIBRARY ${lib} REQUIRED)
+  add_library(millrace_${name} INTERFACE)
+  target_include_directories(millrace_${name} SYSTEM INTERFACE ${MILLRACE_${name}_INCLUDE})
+  target_link_libraries(millrace_${name} INTERFACE ${MILLRACE_${name}_LIBRARY})
+endfunction()
+
 # millrace_library(folder LINKS lib...): the library millrace_<folder> from every source below src/<folder>
 # except tests; millrace_<folder>_test from the *_test.cpp files beside them.
 function(millrace_library folder)

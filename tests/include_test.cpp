@@ -35,7 +35,12 @@ constexpr std::array<std::string_view, 5> kPublic = {"args.h", "op.h", "row.h", 
 struct Boundary {
   std::string_view header, folder;
 };
-constexpr std::array<Boundary, 2> kBoundaries = {{{"sqlite3.h", "lab"}, {"CLI/", "cli"}}};
+constexpr std::array<Boundary, 6> kBoundaries = {{{"sqlite3.h", "lab"},
+                                                  {"CLI/", "cli"},
+                                                  {"pcre2.h", "model"},
+                                                  {"utf8proc.h", "model"},
+                                                  {"curl/", "model"},
+                                                  {"openssl/", "model"}}};
 
 std::vector<std::string> parts_of(const std::string& path) {
   std::vector<std::string> parts;

@@ -2,7 +2,8 @@
 # directory: the Debian packages the house needs, and how it is configured and built. Everything here
 # speaks on standard error; a failure says what to do and ends the caller with a non-zero status.
 
-build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libsqlite3-dev)
+build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libsqlite3-dev
+  libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libssl-dev python3-pip)
 test_packages=("${build_packages[@]}" libgtest-dev)
 client_packages=("${test_packages[@]}" python3-venv)
 check_packages=("${test_packages[@]}" clang-format)

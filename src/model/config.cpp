@@ -1,0 +1,71 @@
+#include "model/config.h"
+
+#include <array>
+#include <limits>
+
+namespace millrace {
+namespace {
+
+constexpr std::array kNames = {std::string_view("llama"), std::string_view("qwen2"),
+                               std::string_view("qwen3"), std::string_view("qwen3moe")};
+
+struct Limit {
+  std::string_view what;
+  int64_t value;
+  int64_t least;
+  int64_t most;
+};
+
+Status check_limit(const Limit& limit) {
+  if (limit.value >= limit.least && limit.value <= limit.most) return {};
+  return error(Code::invalid_argument, "{} is {}, outside {} to {}", limit.what, limit.value,
+               limit.least, limit.most);
+}
+
+}  // namespace
+
+std::string_view name_of(Architecture architecture) {
+  return kNames[static_cast<size_t>(architecture)];
+}
+
+Result<Architecture> architecture_named(std::string_view name) {
+  for (size_t i = 0; i < kNames.size(); ++i)
+    if (kNames[i] == name) return static_cast<Architecture>(i);
+  return error(Code::unsupported, "architecture '{}' is not one of those that run here: {}", name,
+               architecture_names());
+}
+
+std::string architecture_names() {
+  std::string names;
+  for (const std::string_view name : kNames) names.append(names.empty() ? "" : ", ").append(name);
+  return names;
+}
+
+Status validate(const Config& config) {
+  const Limit limits[] = {
+      {"the number of layers", config.n_layers, 1, 1024},
+      {"the embedding width", config.n_embd, 32, 65536},
+      {"the number of heads", config.n_heads, 1, 1024},
+      {"the number of KV heads", config.n_kv_heads, 1, 1024},
+      {"the head width", config.head_dim, 1, 256},
+      {"the feed-forward width", config.n_ff, 32, 1 << 20},
+      {"the vocabulary", config.n_vocab, 1, 1 << 22},
+      {"the context length", config.n_ctx, 1, std::numeric_limits<int32_t>::max()},
+      {"the number of experts", config.n_experts, 0, 4096},
+      {"the number of experts used", config.n_experts_used, 0, config.n_experts},
+      {"the rotated part of a head", config.rot_dim, 2, config.head_dim},
+  };
+  for (const Limit& limit : limits)
+    if (Status status = check_limit(limit); !status.ok()) return status;
+  if (config.n_heads % config.n_kv_heads != 0)
+    return error(Code::invalid_argument, "{} heads cannot share {} KV heads", config.n_heads,
+                 config.n_kv_heads);
+  if (config.rot_dim % 2 != 0)
+    return error(Code::invalid_argument, "the rotated part of a head is {}, which is odd",
+                 config.rot_dim);
+  if (!(config.rms_eps > 0 && config.rms_eps < 1))
+    return error(Code::invalid_argument, "the norm's epsilon is {}", config.rms_eps);
+  return {};
+}
+
+}  // namespace millrace

@@ -1,0 +1,56 @@
+// What a model is, read from its file: the shapes and constants its architecture needs, whatever
+// format they came in. Every number here was checked against the limits below before anything was
+// allocated from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "kernels/rope/args.h"
+#include "kernels/rope/frequencies.h"
+
+namespace millrace {
+
+enum class Architecture : unsigned char { llama, qwen2, qwen3, qwen3_moe };
+
+// As GGUF spells it in general.architecture: llama, qwen2, qwen3, qwen3moe.
+std::string_view name_of(Architecture architecture);
+Result<Architecture> architecture_named(std::string_view name);
+std::string architecture_names();
+
+// Llama 3's scaling as Hugging Face's config.json states it; GGUF stores the factors themselves in
+// the tensor rope_freqs.weight.
+struct Llama3Scaling {
+  double factor = 1;
+  double low_freq_factor = 1;
+  double high_freq_factor = 4;
+  int64_t original_context = 0;  // 0: not scaled this way
+};
+
+struct Config {
+  Architecture architecture = Architecture::llama;
+  std::string name;      // as its publisher calls it; may be empty
+  int64_t n_layers = 0;  // blocks
+  int64_t n_embd = 0;    // width of the residual stream
+  int64_t n_heads = 0;   // query heads, a multiple of n_kv_heads
+  int64_t n_kv_heads = 0;
+  int64_t head_dim = 0;  // at most 256
+  int64_t n_ff = 0;      // width of the dense feed-forward part; of one expert in an MoE
+  int64_t n_vocab = 0;
+  int64_t n_ctx = 0;      // context length it was made for
+  int64_t n_experts = 0;  // 0: dense
+  int64_t n_experts_used = 0;
+  bool norm_expert_weights = true;  // the used experts' weights are scaled to sum to 1
+  float rms_eps = 1e-5f;
+  int64_t rot_dim = 0;
+  rope::PairOrder rope_order = rope::PairOrder::neox;  // GGUF's llama is stored for `normal`
+  rope::Scaling rope;
+  Llama3Scaling llama3;
+};
+
+// Whether the numbers fit each other and the house's limits; the error names the one that does not.
+Status validate(const Config& config);
+
+}  // namespace millrace

@@ -1,0 +1,70 @@
+// A model on disk, whatever its format: GGUF (one file or split) or a Hugging Face directory of
+// safetensors. Weights stay mapped; tensors go by GGUF's names (blk.0.attn_q.weight), into which a
+// directory's are translated. Opening reads and checks the headers alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "model/config.h"
+#include "tensor/dtype.h"
+
+namespace millrace {
+
+// A tensor's bytes inside a mapped file. Shapes are row-major, outermost first, so a weight of n
+// outputs and k inputs is {n, k} (GGUF lists them the other way round).
+struct TensorView {
+  std::string_view name;
+  DType type = DType::f32;
+  std::vector<int64_t> shape;
+  const std::byte* data = nullptr;
+  size_t bytes = 0;
+};
+
+class Gguf;
+class SafetensorsDir;
+
+class ModelFile {
+ public:
+  // `path` is a .gguf file (the first of a split model: the rest are found beside it) or a
+  // directory with config.json and *.safetensors. An architecture this house does not run still
+  // opens: config() says why not.
+  static Result<ModelFile> open(const std::string& path);
+  ~ModelFile();
+  ModelFile(ModelFile&&) noexcept;
+  ModelFile& operator=(ModelFile&&) noexcept;
+
+  const std::string& path() const { return path_; }
+  size_t file_bytes() const;
+
+  Result<Config> config() const;
+
+  std::span<const TensorView> tensors() const { return tensors_; }
+  const TensorView* find(std::string_view name) const;
+  // Gives back the memory of a tensor's mapped pages once its bytes were repacked elsewhere.
+  void drop(const TensorView& tensor) const;
+
+  // Jinja source; empty when the model brings none.
+  std::string chat_template() const;
+
+  // What it was opened from, exactly one of them: for the tokenizer and for `inspect`.
+  const Gguf* gguf() const { return gguf_.get(); }
+  const SafetensorsDir* safetensors() const { return safetensors_.get(); }
+
+ private:
+  ModelFile();
+  std::string path_;
+  std::unique_ptr<Gguf> gguf_;
+  std::unique_ptr<SafetensorsDir> safetensors_;
+  std::vector<TensorView> tensors_;
+  std::map<std::string_view, size_t> by_name_;
+};
+
+}  // namespace millrace
