@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "base/status.h"
 #include "model/config.h"
+#include "model/name_index.h"
 #include "tensor/dtype.h"
 
 namespace millrace {
@@ -44,8 +44,11 @@ class ModelFile {
   const std::string& path() const { return path_; }
   size_t file_bytes() const;
 
+  // Why it cannot run here, or the shapes and constants it runs with.
   Result<Config> config() const;
 
+  // Tensors of a type that no DType covers are left out here; gguf() knows them, and config() says
+  // that the model cannot run.
   std::span<const TensorView> tensors() const { return tensors_; }
   const TensorView* find(std::string_view name) const;
   // Gives back the memory of a tensor's mapped pages once its bytes were repacked elsewhere.
@@ -60,11 +63,13 @@ class ModelFile {
 
  private:
   ModelFile();
+  void view_gguf();
+
   std::string path_;
   std::unique_ptr<Gguf> gguf_;
   std::unique_ptr<SafetensorsDir> safetensors_;
   std::vector<TensorView> tensors_;
-  std::map<std::string_view, size_t> by_name_;
+  NameIndex<TensorView, &TensorView::name> by_name_;
 };
 
 }  // namespace millrace

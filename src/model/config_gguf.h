@@ -1,0 +1,13 @@
+// A Config out of a GGUF file's metadata: the keys of general.* and of its architecture.
+#pragma once
+
+#include "base/status.h"
+#include "model/config.h"
+#include "model/gguf.h"
+
+namespace millrace {
+
+// The error says what keeps the model from running here: an architecture, a key or a tensor's type.
+Result<Config> read_config(const Gguf& gguf);
+
+}  // namespace millrace
