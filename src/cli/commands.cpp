@@ -10,4 +10,11 @@ int fail(const Status& status) {
                                                                                      : kFailed;
 }
 
+std::string size_text(size_t bytes) {
+  const double kib = static_cast<double>(bytes) / 1024;
+  if (kib < 1024) return fmt::format("{:.0f} KiB", kib);
+  if (kib < 1024 * 1024) return fmt::format("{:.4g} MiB", kib / 1024);
+  return fmt::format("{:.1f} GiB", kib / (1024 * 1024));
+}
+
 }  // namespace millrace::cli

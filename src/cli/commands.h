@@ -17,9 +17,13 @@ inline constexpr int kInterrupted = 130;
 // Prints the error; the exit code that fits it.
 int fail(const Status& status);
 
+// "16 KiB", "93.8 MiB", "4.1 GiB".
+std::string size_text(size_t bytes);
+
 void add_bench(CLI::App& app, int& exit_code);
 int bench_chain(bool json);  // bench --chain
 void add_doctor(CLI::App& app, const Log& log, int& exit_code);
+void add_models(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
 void add_selftest(CLI::App& app, int& exit_code);
 
