@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the binary fuzz targets below tests/fuzz/corpus: small, valid, and of every kind.
+Standard library alone; the same bytes every time."""
+
+import pathlib
+import random
+import struct
+
+CORPUS = pathlib.Path(__file__).parent / "corpus"
+U32, F32, STRING, ARRAY = 4, 6, 8, 9
+SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+# name: (elements, bytes) of a block, in the order of DType
+BLOCKS = {"q8_0": (32, 34), "q4_0": (32, 18), "q4_1": (32, 20), "q5_0": (32, 22), "q5_1": (32, 24), "q2_k": (256, 84),
+          "q3_k": (256, 110), "q4_k": (256, 144), "q5_k": (256, 176), "q6_k": (256, 210), "iq4_nl": (32, 18), "iq4_xs": (256, 136)}
+
+
+def text(s):
+    s = s.encode() if isinstance(s, str) else s
+    return struct.pack("<Q", len(s)) + s
+
+
+def value(kind, v):
+    return text(v) if kind == STRING else struct.pack("<" + SCALARS[kind], v)
+
+
+def key(name, kind, v):
+    if isinstance(v, list):
+        return text(name) + struct.pack("<IIQ", ARRAY, kind, len(v)) + b"".join(value(kind, x) for x in v)
+    return text(name) + struct.pack("<I", kind) + value(kind, v)
+
+
+def gguf(keys, tensors, version=3, alignment=32):
+    """tensors: (name, dims innermost first, type id, bytes)"""
+    out = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(keys)) + b"".join(key(*k) for k in keys)
+    offset = 0
+    for name, dims, kind, n_bytes in tensors:
+        out += text(name) + struct.pack("<I", len(dims)) + b"".join(struct.pack("<Q", d) for d in dims)
+        out += struct.pack("<IQ", kind, offset)
+        offset += -(-n_bytes // alignment) * alignment
+    out += b"\0" * (-len(out) % alignment)
+    return out + b"\x33" * offset
+
+
+def model_keys(arch, extra=()):
+    return [("general.architecture", STRING, arch), (f"{arch}.block_count", U32, 1), (f"{arch}.embedding_length", U32, 32),
+            (f"{arch}.context_length", U32, 64), (f"{arch}.feed_forward_length", U32, 32),
+            (f"{arch}.attention.head_count", U32, 2), (f"{arch}.attention.layer_norm_rms_epsilon", F32, 1e-5), *extra]
+
+
+def write(target, name, data):
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def gguf_corpus():
+    embd = ("token_embd.weight", (32, 4), 0, 512)
+    write("gguf", "empty", gguf([], []))
+    write("gguf", "version2", gguf([("k", U32, 1)], [("t", (4,), 0, 16)], version=2))
+    write("gguf", "every_type", gguf([(f"t{k}", k, 1) for k in SCALARS] + [("s", STRING, "text")] +
+                                     [(f"a{k}", k, [0, 1]) for k in SCALARS] + [("as", STRING, ["a", b"\xff", "c"])], []))
+    write("gguf", "llama", gguf(model_keys("llama", [("llama.rope.scaling.type", STRING, "linear"),
+                                                     ("llama.rope.scaling.factor", F32, 2.0)]), [embd]))
+    write("gguf", "qwen3moe", gguf(model_keys("qwen3moe", [("qwen3moe.expert_count", U32, 4), ("qwen3moe.expert_used_count", U32, 2),
+                                                           ("qwen3moe.expert_feed_forward_length", U32, 32),
+                                                           ("qwen3moe.rope.scaling.type", STRING, "yarn"),
+                                                           ("qwen3moe.rope.scaling.factor", F32, 4.0)]),
+                                   [embd, ("b", (256, 2), 12, 288), ("u", (3,), 99, 0)]))
+    write("gguf", "aligned", gguf([("general.alignment", U32, 64)], [("a", (5,), 0, 20), ("b", (32,), 8, 34)], alignment=64))
+
+
+def blocks_corpus():
+    rng = random.Random(1)
+    for i, (name, (_, n_bytes)) in enumerate(BLOCKS.items()):
+        write("blocks", name, bytes([i]) + bytes(rng.randrange(256) for _ in range(2 * n_bytes)))
+
+
+if __name__ == "__main__":
+    gguf_corpus()
+    blocks_corpus()
