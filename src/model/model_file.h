@@ -1,10 +1,13 @@
 // A model on disk, whatever its format: GGUF (one file or split) or a Hugging Face directory of
 // safetensors. Weights stay mapped; tensors go by GGUF's names (blk.0.attn_q.weight), into which a
 // directory's are translated. Opening reads and checks the headers alone.
+//
+// Experts: GGUF stacks a layer's experts in one tensor, blk.0.ffn_gate_exps.weight of
+// {n_experts, n_ff, n_embd}; a directory has each for itself, here blk.0.ffn_gate_exps.7.weight of
+// {n_ff, n_embd} for expert 7. So for gate, up and down.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,19 +17,9 @@
 #include "base/status.h"
 #include "model/config.h"
 #include "model/name_index.h"
-#include "tensor/dtype.h"
+#include "model/tensor_view.h"
 
 namespace millrace {
-
-// A tensor's bytes inside a mapped file. Shapes are row-major, outermost first, so a weight of n
-// outputs and k inputs is {n, k} (GGUF lists them the other way round).
-struct TensorView {
-  std::string_view name;
-  DType type = DType::f32;
-  std::vector<int64_t> shape;
-  const std::byte* data = nullptr;
-  size_t bytes = 0;
-};
 
 class Gguf;
 class SafetensorsDir;
@@ -63,7 +56,8 @@ class ModelFile {
 
  private:
   ModelFile();
-  void view_gguf();
+  Status open_gguf();
+  Status open_safetensors();
 
   std::string path_;
   std::unique_ptr<Gguf> gguf_;

@@ -2,6 +2,7 @@
 """Writes the seeds of the binary fuzz targets below tests/fuzz/corpus: small, valid, and of every kind.
 Standard library alone; the same bytes every time."""
 
+import json
 import pathlib
 import random
 import struct
@@ -75,6 +76,39 @@ def blocks_corpus():
         write("blocks", name, bytes([i]) + bytes(rng.randrange(256) for _ in range(2 * n_bytes)))
 
 
+def safetensors(tensors, metadata=None):
+    """tensors: (name, dtype, shape, bytes)"""
+    header, at = ({"__metadata__": metadata} if metadata else {}), 0
+    for name, dtype, shape, n_bytes in tensors:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + n_bytes]}
+        at += n_bytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + b"\x33" * at
+
+
+def safetensors_corpus():
+    write("safetensors", "empty", safetensors([]))
+    write("safetensors", "llama", safetensors([("model.embed_tokens.weight", "F32", [2, 4], 32), ("model.norm.weight", "BF16", [4], 8),
+                                               ("model.layers.0.self_attn.q_proj.weight", "F16", [2, 4], 16)], {"format": "pt"}))
+    write("safetensors", "experts", safetensors([("model.layers.1.mlp.experts.3.up_proj.weight", "BF16", [2, 2], 8),
+                                                 ("model.layers.1.mlp.experts.gate_up_proj", "BF16", [2, 4, 2], 32), ("x", "I64", [], 8)]))
+
+
+def config_corpus():
+    base = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 100,
+            "max_position_embeddings": 512, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": True}
+    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 128}
+    yarn = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0, "original_max_position_embeddings": 128, "attention_factor": 1.1}
+    moe = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True, "mlp_only_layers": []}
+    for name, more in {"llama": {"rope_scaling": llama3}, "qwen2": {"sliding_window": 64, "use_sliding_window": True},
+                       "qwen3": {"head_dim": 32, "rope_parameters": yarn}, "qwen3_moe": moe}.items():
+        write("config_json", name, json.dumps({**base, "model_type": name, **more}).encode())
+
+
 if __name__ == "__main__":
     gguf_corpus()
     blocks_corpus()
+    safetensors_corpus()
+    config_corpus()

@@ -1,0 +1,228 @@
+#include "model/config_hf.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "base/utf8.h"
+#include "model/json.h"
+
+namespace millrace {
+namespace {
+
+using Json = nlohmann::json;
+
+struct ModelType {
+  std::string_view name;
+  Architecture architecture;
+};
+constexpr std::array<ModelType, 5> kModelTypes = {{{"llama", Architecture::llama},
+                                                   {"mistral", Architecture::llama},
+                                                   {"qwen2", Architecture::qwen2},
+                                                   {"qwen3", Architecture::qwen3},
+                                                   {"qwen3_moe", Architecture::qwen3_moe}}};
+
+Status read_architecture(const JsonFields& fields, Config& config) {
+  MILLRACE_ASSIGN(const std::string type, fields.string_or("model_type", ""));
+  const auto* known = std::find_if(kModelTypes.begin(), kModelTypes.end(),
+                                   [&](const ModelType& t) { return t.name == type; });
+  if (known == kModelTypes.end())
+    return fields.unsupported("model_type",
+                              fmt::format("is '{}'; llama, mistral, qwen2, qwen3 and qwen3_moe run",
+                                          printable(type, 80)));
+  config.architecture = known->architecture;
+  const Json* classes = fields.find("architectures");
+  if (classes == nullptr || !classes->is_array() || classes->empty() ||
+      !classes->front().is_string())
+    return {};
+  const std::string name = classes->front().get<std::string>();
+  if (name.ends_with("ForCausalLM")) return {};
+  return fields.unsupported(
+      "architectures", fmt::format("is {}, not one that predicts tokens", printable(name, 80)));
+}
+
+Status read_shape(const JsonFields& fields, Config& config) {
+  MILLRACE_ASSIGN(config.n_layers, fields.integer("num_hidden_layers"));
+  MILLRACE_ASSIGN(config.n_embd, fields.integer("hidden_size"));
+  MILLRACE_ASSIGN(config.n_heads, fields.integer("num_attention_heads"));
+  MILLRACE_ASSIGN(config.n_kv_heads, fields.integer_or("num_key_value_heads", config.n_heads));
+  MILLRACE_ASSIGN(config.n_ff, fields.integer("intermediate_size"));
+  MILLRACE_ASSIGN(config.n_vocab, fields.integer("vocab_size"));
+  MILLRACE_ASSIGN(config.n_ctx, fields.integer("max_position_embeddings"));
+  if (config.n_heads < 1) return fields.bad("num_attention_heads", "is not positive");
+  // Qwen3's own default, which its files may leave out.
+  const int64_t usual =
+      config.architecture == Architecture::qwen3 ? 128 : config.n_embd / config.n_heads;
+  MILLRACE_ASSIGN(config.head_dim, fields.integer_or("head_dim", usual));
+  MILLRACE_ASSIGN(const double eps, fields.real_or("rms_norm_eps", 1e-6));
+  config.rms_eps = static_cast<float>(eps);
+  MILLRACE_ASSIGN(const std::string act, fields.string_or("hidden_act", "silu"));
+  if (act != "silu" && act != "swish")
+    return fields.unsupported("hidden_act", fmt::format("is '{}'; silu runs", printable(act, 80)));
+  return {};
+}
+
+Status read_experts(const JsonFields& fields, Config& config) {
+  if (config.architecture != Architecture::qwen3_moe) return {};
+  const bool local = fields.find("num_experts") == nullptr;
+  MILLRACE_ASSIGN(config.n_experts, fields.integer(local ? "num_local_experts" : "num_experts"));
+  MILLRACE_ASSIGN(config.n_experts_used, fields.integer("num_experts_per_tok"));
+  MILLRACE_ASSIGN(config.n_ff, fields.integer("moe_intermediate_size"));
+  MILLRACE_ASSIGN(config.norm_expert_weights, fields.boolean_or("norm_topk_prob", false));
+  MILLRACE_ASSIGN(const int64_t step, fields.integer_or("decoder_sparse_step", 1));
+  const Json* dense = fields.find("mlp_only_layers");
+  if (step != 1 || (dense != nullptr && !dense->empty()))
+    return fields.unsupported("mlp_only_layers",
+                              "or 'decoder_sparse_step' makes some layers dense");
+  return {};
+}
+
+// A window narrower than the context changes nothing below it: that much context can be had.
+Status read_window(const JsonFields& fields, Config& config) {
+  const bool is_qwen = config.architecture != Architecture::llama;
+  MILLRACE_ASSIGN(const bool used, fields.boolean_or("use_sliding_window", !is_qwen));
+  MILLRACE_ASSIGN(const int64_t window, fields.integer_or("sliding_window", config.n_ctx));
+  if (used && window > 0) config.n_ctx = std::min(config.n_ctx, window);
+  return {};
+}
+
+double yarn_magnitude(double factor, double mscale) {
+  return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
+}
+
+Status read_yarn(const JsonFields& fields, double factor, Config& config) {
+  rope::Scaling& rope = config.rope;
+  rope.freq_scale = 1 / factor;
+  rope.ext_factor = 1;
+  MILLRACE_ASSIGN(rope.beta_fast, fields.real_or("beta_fast", 32));
+  MILLRACE_ASSIGN(rope.beta_slow, fields.real_or("beta_slow", 1));
+  MILLRACE_ASSIGN(rope.orig_ctx,
+                  fields.integer_or("original_max_position_embeddings", config.n_ctx));
+  MILLRACE_ASSIGN(const bool truncate, fields.boolean_or("truncate", true));
+  if (!truncate) return fields.unsupported("truncate", "is false");
+  MILLRACE_ASSIGN(const double mscale, fields.real_or("mscale", 0));
+  MILLRACE_ASSIGN(const double mscale_all, fields.real_or("mscale_all_dim", 0));
+  const double usual = mscale != 0 && mscale_all != 0
+                           ? yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all)
+                           : yarn_magnitude(factor, 1);
+  MILLRACE_ASSIGN(const double magnitude, fields.real_or("attention_factor", usual));
+  rope.attn_factor = magnitude / (1 + 0.1 * std::log(factor));  // rope multiplies it by that again
+  return {};
+}
+
+Status read_llama3(const JsonFields& fields, double factor, Config& config) {
+  Llama3Scaling& llama3 = config.llama3;
+  llama3.factor = factor;
+  MILLRACE_ASSIGN(llama3.low_freq_factor, fields.real_or("low_freq_factor", 1));
+  MILLRACE_ASSIGN(llama3.high_freq_factor, fields.real_or("high_freq_factor", 4));
+  MILLRACE_ASSIGN(llama3.original_context, fields.integer("original_max_position_embeddings"));
+  if (llama3.original_context < 1 || !(llama3.low_freq_factor > 0) ||
+      !(llama3.high_freq_factor > llama3.low_freq_factor))
+    return fields.bad("rope_type", "is llama3, but its factors do not fit each other");
+  return {};
+}
+
+// The object rope_scaling, or transformers 5's rope_parameters.
+Status read_scaling(const JsonFields& fields, Config& config) {
+  MILLRACE_ASSIGN(const std::string old_type, fields.string_or("type", "default"));
+  MILLRACE_ASSIGN(const std::string type, fields.string_or("rope_type", old_type));
+  // "dynamic" scales only beyond the context the model was made for, which is not offered.
+  if (type == "default" || type == "dynamic") return {};
+  MILLRACE_ASSIGN(const double factor, fields.real_or("factor", 1));
+  if (!(factor >= 1) || !std::isfinite(factor)) return fields.bad("factor", "is less than 1");
+  if (type == "yarn") return read_yarn(fields, factor, config);
+  if (type == "llama3") return read_llama3(fields, factor, config);
+  if (type != "linear")
+    return fields.unsupported("rope_type",
+                              fmt::format("is '{}'; default, linear, dynamic, yarn and "
+                                          "llama3 run",
+                                          printable(type, 80)));
+  config.rope.freq_scale = 1 / factor;
+  return {};
+}
+
+Status read_rope(const JsonFields& fields, std::string_view file, Config& config) {
+  config.rope_order = rope::PairOrder::neox;
+  MILLRACE_ASSIGN(const double theta, fields.real_or("rope_theta", 10000));
+  MILLRACE_ASSIGN(const double partial, fields.real_or("partial_rotary_factor", 1));
+  static const Json kNone;
+  const Json* now = fields.find("rope_parameters");
+  const Json* scaling = now != nullptr ? now : fields.find("rope_scaling");
+  const JsonFields inner(scaling == nullptr ? kNone : *scaling, file);
+  MILLRACE_ASSIGN(config.rope.freq_base, inner.real_or("rope_theta", theta));
+  MILLRACE_ASSIGN(const double inner_partial, inner.real_or("partial_rotary_factor", partial));
+  if (!(inner_partial > 0 && inner_partial <= 1))
+    return inner.bad("partial_rotary_factor", "is not in 0 to 1");
+  config.rot_dim = static_cast<int64_t>(static_cast<double>(config.head_dim) * inner_partial);
+  if (inner.find("full_attention") != nullptr || inner.find("sliding_attention") != nullptr)
+    return fields.unsupported("rope_parameters", "differs between kinds of layers");
+  return read_scaling(inner, config);
+}
+
+const TensorView* find_tensor(const SafetensorsDir& dir, std::string_view name) {
+  const auto tensors = dir.tensors();
+  const auto at = std::find_if(tensors.begin(), tensors.end(),
+                               [&](const TensorView& tensor) { return tensor.name == name; });
+  return at == tensors.end() ? nullptr : &*at;
+}
+
+Status check_ends(const SafetensorsDir& dir, Config& config) {
+  const TensorView* embedding = find_tensor(dir, "token_embd.weight");
+  if (embedding == nullptr || embedding->shape.size() != 2 ||
+      embedding->shape[1] != config.n_embd || embedding->shape[0] < config.n_vocab)
+    return error(Code::corrupt, "{}: no tensor 'model.embed_tokens.weight' of {} rows of {}",
+                 printable(dir.directory()), config.n_vocab, config.n_embd);
+  config.n_vocab = embedding->shape[0];
+  if (ties_embeddings(dir).value_or(true) || find_tensor(dir, "output.weight") != nullptr)
+    return {};
+  return error(Code::corrupt, "{}: 'lm_head.weight' is missing, and 'tie_word_embeddings' is false",
+               printable(dir.directory()));
+}
+
+}  // namespace
+
+Result<Config> config_from_json(std::string_view text, std::string_view file) {
+  MILLRACE_ASSIGN(const Json json, parse_json(text, file));
+  const JsonFields fields(json, file);
+  Config config;
+  MILLRACE_TRY(read_architecture(fields, config));
+  if (fields.find("quantization_config") != nullptr)
+    return fields.unsupported(
+        "quantization_config",
+        "is there: quantised safetensors are not read; F32, F16 and BF16 are");
+  MILLRACE_TRY(read_shape(fields, config));
+  MILLRACE_TRY(read_experts(fields, config));
+  // Before the window: YaRN's original context is the model's, not what is offered.
+  MILLRACE_TRY(read_rope(fields, file, config));
+  MILLRACE_TRY(read_window(fields, config));
+  const Status status = validate(config);
+  if (!status.ok()) return error(status.code(), "{}: {}", printable(file), status.message());
+  return config;
+}
+
+Result<Config> read_config(const SafetensorsDir& dir) {
+  const std::filesystem::path file = std::filesystem::path(dir.directory()) / "config.json";
+  MILLRACE_ASSIGN(const std::string text, dir.text("config.json"));
+  MILLRACE_ASSIGN(Config config, config_from_json(text, file.string()));
+  config.name = printable(std::filesystem::absolute(file).parent_path().filename().string(), 200);
+  if (!dir.strange_tensor().empty())
+    return error(Code::unsupported, "{}: {}; F32, F16 and BF16 run", printable(dir.directory()),
+                 dir.strange_tensor());
+  MILLRACE_TRY(check_ends(dir, config));
+  return config;
+}
+
+std::optional<bool> ties_embeddings(const SafetensorsDir& dir) {
+  const auto text = dir.text("config.json");
+  if (!text.ok()) return std::nullopt;
+  const auto json = parse_json(text.value(), "config.json");
+  if (!json.ok()) return std::nullopt;
+  const JsonFields fields(json.value(), "config.json");
+  const auto tied = fields.boolean_or("tie_word_embeddings", false);
+  if (!tied.ok() || fields.find("tie_word_embeddings") == nullptr) return std::nullopt;
+  return tied.value();
+}
+
+}  // namespace millrace
