@@ -24,6 +24,7 @@ void add_bench(CLI::App& app, int& exit_code);
 int bench_chain(bool json);  // bench --chain
 void add_doctor(CLI::App& app, const Log& log, int& exit_code);
 void add_models(CLI::App& app, int& exit_code);
+void add_pull(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
 void add_selftest(CLI::App& app, int& exit_code);
 

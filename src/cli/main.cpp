@@ -51,6 +51,7 @@ int run(int argc, char** argv) {
   add_bench(app, exit_code);
   add_doctor(app, log, exit_code);
   add_models(app, exit_code);
+  add_pull(app, exit_code);
   add_runs(app, exit_code);
   add_selftest(app, exit_code);
   if (names_no_command(app, argc, argv)) {

@@ -1,0 +1,85 @@
+// millrace pull: gets a model into our own cache.
+#include "model/pull.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/utf8.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "lab/progress.h"
+#include "model/catalog.h"
+
+namespace millrace::cli {
+namespace {
+
+struct Options {
+  std::string model{kDefaultModel};
+  int n_tries = 5;
+  bool json = false;
+};
+
+void print(const Pulled& pulled, bool json) {
+  if (json) {
+    const nlohmann::ordered_json document = {{"name", pulled.name},
+                                             {"path", printable(pulled.path)},
+                                             {"bytes", pulled.bytes},
+                                             {"was_there", pulled.was_there}};
+    fmt::print("{}\n", document.dump(2));
+    return;
+  }
+  fmt::print("{} {} ({}): {}\n", pulled.name, pulled.was_there ? "is here already" : "is here",
+             size_text(pulled.bytes), pulled.path);
+}
+
+std::string share_text(std::string_view what, uint64_t done, uint64_t total) {
+  if (total == 0) return std::string(what);
+  return fmt::format("{} of {}, {}", size_text(done), size_text(total), what);
+}
+
+int pull(const Options& options) {
+  const std::atomic<bool>& interrupted = catch_interrupts();
+  auto progress = std::make_unique<lab::Progress>("pull");
+  PullWatch watch;
+  watch.n_tries = options.n_tries;
+  watch.stopped = [&] { return interrupted.load(); };
+  watch.progress = [&](std::string_view what, uint64_t done, uint64_t total) {
+    const double share = total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total);
+    progress->at(std::min(share, 1.0), share_text(what, done, total));
+  };
+  const auto pulled = millrace::pull(options.model, process_environment(), watch);
+  progress.reset();
+  if (pulled.ok()) {
+    print(pulled.value(), options.json);
+    return 0;
+  }
+  const int exit_code = fail(pulled.status());
+  return pulled.status().code() == Code::cancelled ? kInterrupted : exit_code;
+}
+
+}  // namespace
+
+void add_pull(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("pull", "Get a model");
+  command
+      ->add_option("model", options->model,
+                   "smollm2-135m, or hf:OWNER/REPO[:QUANT] from Hugging Face")
+      ->capture_default_str();
+  command->add_option("--tries", options->n_tries, "Of each request that breaks off")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(
+      "Models go to $XDG_CACHE_HOME/millrace/models (~/.cache/millrace/models). What was cut off "
+      "is\n"
+      "taken up again by the next pull. Of a repository with GGUF files QUANT chooses one "
+      "(Q4_K_M,\n"
+      "or the only one, without it); of one with safetensors all are got.\n"
+      "HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE mean what they do elsewhere.");
+  command->callback([options, &exit_code] { exit_code = pull(*options); });
+}
+
+}  // namespace millrace::cli
