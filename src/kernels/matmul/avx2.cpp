@@ -6,8 +6,7 @@
 
 #include "base/isa.h"
 #include "kernels/matmul/op.h"
-#include "kernels/matmul/output.h"
-#include "kernels/matmul/tiles.h"
+#include "kernels/matmul/tiles_avx2.h"
 #include "kernels/quantize/row.h"
 
 MILLRACE_TARGET_AVX2
@@ -15,12 +14,13 @@ namespace millrace::matmul::avx2 {
 namespace {
 
 using quantize::kBlock;
+using tiles16::At;
 using tiles16::BlockLayout;
 using tiles16::kOutputs;
 using tiles16::Product;
+using tiles16::Run;
 
 constexpr int kGroups = kBlock / 4;  // of four k
-constexpr int kHalf = 8;             // outputs of a register
 
 // Weights of 4 and 5 bits are multiplied as unsigned bytes by vpmaddubsw, and `depth` of its
 // results are summed in 16 bits before they widen: 8 * 2 * 15 * 127 and 4 * 2 * 31 * 127 fit. A
@@ -41,42 +41,6 @@ constexpr Format kQ5_1{.at = tiles16::kQ5_1, .has_min = true, .has_high = true, 
 // An expanded block of a tile: the weights, f32 d[16], f32 m[16] where there is a minimum.
 constexpr int kByteWeights = 64 * kGroups;
 constexpr int kWideWeights = 128 * kGroups;
-
-template <class T>
-[[gnu::always_inline]] inline T load(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-[[gnu::always_inline]] inline __m256i bytes_at(const std::byte* at) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
-}
-[[gnu::always_inline]] inline void put(std::byte* at, __m256i v) {
-  _mm256_store_si256(reinterpret_cast<__m256i*>(at), v);
-}
-[[gnu::always_inline]] inline __m256i words_of(const std::byte* at) {
-  return _mm256_set1_epi32(load<int>(at));
-}
-[[gnu::always_inline]] inline __m256 floats_of(const std::byte* at) {
-  return _mm256_set1_ps(load<float>(at));
-}
-[[gnu::always_inline]] inline __m256 f16_at(const std::byte* at) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
-}
-
-// A mask of the first `live` of eight lanes.
-[[gnu::always_inline]] inline __m256i mask_of(long long live) {
-  const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(live)), index);
-}
-[[gnu::always_inline]] inline void store(float* y, long long live, __m256 sum) {
-  const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(kNanBits));
-  sum = _mm256_blendv_ps(sum, nan, _mm256_cmp_ps(sum, sum, _CMP_UNORD_Q));
-  if (live >= kHalf)
-    _mm256_storeu_ps(y, sum);
-  else
-    _mm256_maskstore_ps(y, mask_of(live), sum);
-}
 
 // The fifth bits of group G, at bit 4.
 template <int G>
@@ -100,14 +64,6 @@ template <const Format& F, int V>
           _mm256_or_si256(nibbles.high, fifth_bits<V + 4>(high))};
 }
 
-// Four signed bytes of each output (or of a row) as two int16 vectors: k and k + 2, k + 1 and k
-// + 3.
-struct Wide {
-  __m256i even, odd;
-};
-[[gnu::always_inline]] inline Wide widen(__m256i bytes) {
-  return {_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8), _mm256_srai_epi16(bytes, 8)};
-}
 [[gnu::always_inline]] inline __m256i unbiased(__m256i bytes) {
   return _mm256_xor_si256(bytes, _mm256_set1_epi8(-128));
 }
@@ -208,11 +164,10 @@ void one_row_tiles(const Args& a, const tiles16::Streams& streams, long long i) 
 
 template <const Format& F>
 void one_row(const Args& a, long long tile, long long tile_end) {
-  const tiles16::Streams streams = tiles16::streams_of(tile, tile_end);
-  for (long long i = 0; i < streams.n_each; ++i) one_row_tiles<F, tiles16::kStreams>(a, streams, i);
-  if (streams.n_more == 1) one_row_tiles<F, 1>(a, streams, streams.n_each);
-  if (streams.n_more == 2) one_row_tiles<F, 2>(a, streams, streams.n_each);
-  if (streams.n_more == 3) one_row_tiles<F, 3>(a, streams, streams.n_each);
+  tiles16::for_each_of_streams(tile, tile_end,
+                               [&](auto n, const tiles16::Streams& streams, long long i) {
+                                 one_row_tiles<F, n>(a, streams, i);
+                               });
 }
 
 template <bool Min, int BiasShift>
@@ -260,8 +215,9 @@ template <const Format& F, int V>
 
 // Weights [group][16 outputs][4].
 template <const Format& F>
-void expand(const std::byte* tile, long long n_blocks, std::byte* out, long long out_stride) {
-  for (long long b = 0; b < n_blocks; ++b, tile += F.at.bytes, out += out_stride) {
+void expand(const std::byte* tile, const Run& run, std::byte* out, long long out_stride) {
+  tile += run.first * F.at.bytes;
+  for (long long b = 0; b < run.n; ++b, tile += F.at.bytes, out += out_stride) {
     expand_pair<F, 0>(tile, out);
     expand_pair<F, 1>(tile, out);
     expand_pair<F, 2>(tile, out);
@@ -272,8 +228,9 @@ void expand(const std::byte* tile, long long n_blocks, std::byte* out, long long
 }
 
 // Weights [pair of k][16 outputs][2], in the order of a wide row's words.
-void expand_q8_0(const std::byte* tile, long long n_blocks, std::byte* out, long long out_stride) {
-  for (long long b = 0; b < n_blocks; ++b, tile += kQ8_0.at.bytes, out += out_stride) {
+void expand_q8_0(const std::byte* tile, const Run& run, std::byte* out, long long out_stride) {
+  tile += run.first * kQ8_0.at.bytes;
+  for (long long b = 0; b < run.n; ++b, tile += kQ8_0.at.bytes, out += out_stride) {
 #pragma GCC unroll 16
     for (int i = 0; i < 2 * kGroups; ++i) {  // half a group
       const Wide w = widen(unbiased(bytes_at(tile + kQ8_0.at.q + 32 * i)));
@@ -290,27 +247,6 @@ void expand_q8_0(const std::byte* tile, long long n_blocks, std::byte* out, long
   asm("" : "+x"(sum));
   return sum;
 }
-
-// Where R rows stand. Three rows share a base: base, base + stride and base + 2 * stride are all
-// addresses of x86.
-template <int R>
-struct At {
-  static constexpr int kBases = (R + 2) / 3;
-  const std::byte* base[kBases];
-  long long stride;
-
-  [[gnu::always_inline]] At(const std::byte* first, long long row_stride) : stride(row_stride) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kBases; ++i) base[i] = first + 3 * i * row_stride;
-  }
-  [[gnu::always_inline]] const std::byte* operator[](int r) const {
-    return base[r / 3] + r % 3 * stride;
-  }
-  [[gnu::always_inline]] void advance(int bytes) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kBases; ++i) base[i] += bytes;
-  }
-};
 
 // How a kind of weight is multiplied: bytes, `Depth` products deep in 16 bits, or int16.
 template <bool HasMin, int Depth>
@@ -408,8 +344,10 @@ void multiply(const Product& p, int n_rows, int) {
 
 template <const Format& F, class Kind>
 constexpr tiles16::TileKernel kernel_for() {
-  return {.layout = F.at,
+  return {.tile_bytes = [](long long k) { return k / kBlock * F.at.bytes; },
+          .unit_blocks = 1,
           .wide_q_bytes = Kind::kRowBytes == kBlock ? 0 : Kind::kRowBytes,
+          .extra_bytes = 4,
           .expanded_bytes = Kind::kTileBytes,
           .max_rows = kMaxRows,
           .max_tiles = 1,
@@ -436,18 +374,18 @@ constexpr std::array kKernels = {q8_0_kernel(), kernel_for<kQ4_0, Bytes<false, k
                                  kernel_for<kQ5_0, Bytes<false, kQ5_0.depth>>(),
                                  kernel_for<kQ5_1, Bytes<true, kQ5_1.depth>>()};
 
-const tiles16::TileKernel& kernel_of(const Args& a) {
-  return kKernels[static_cast<size_t>(a.w_type) - static_cast<size_t>(DType::q8_0)];
-}
-
 }  // namespace
 
+const tiles16::TileKernel& kernel_of(DType type) {
+  return kKernels[static_cast<size_t>(type) - static_cast<size_t>(DType::q8_0)];
+}
+
 size_t workspace_bytes(const Args& a, int n_lanes) {
-  return tiles16::workspace_bytes(a, n_lanes, kernel_of(a));
+  return tiles16::workspace_bytes(a, n_lanes, kernel_of(a.w_type));
 }
 
 Status run(const Args& a, Exec& exec) {
-  return tiles16::run(a, exec, kernel_of(a));
+  return tiles16::run(a, exec, kernel_of(a.w_type));
 }
 
 }  // namespace millrace::matmul::avx2

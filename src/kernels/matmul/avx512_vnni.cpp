@@ -1,20 +1,12 @@
 #include <immintrin.h>
 
-#include <algorithm>
 #include <array>
-#include <bit>
-#include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "base/isa.h"
 #include "kernels/matmul/op.h"
-#include "kernels/matmul/output.h"
-#include "kernels/matmul/tiles.h"
+#include "kernels/matmul/tiles_avx512.h"
 #include "kernels/quantize/row.h"
-
-#pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12's AVX-512 headers trip it
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
 MILLRACE_TARGET_AVX512_VNNI
 namespace millrace::matmul::avx512_vnni {
@@ -24,10 +16,7 @@ using quantize::kBlock;
 using tiles16::BlockLayout;
 using tiles16::kOutputs;
 using tiles16::Product;
-
-constexpr int kGroups = kBlock / 4;         // of four k: one vpdpbusd each
-constexpr int kMaxRows = 4, kMaxTiles = 3;  // 12 integer and 12 f32 sums
-constexpr int kPackedRows = 24;             // beyond, a tile is expanded once
+using tiles16::Run;
 
 // vpdpbusd takes unsigned weights: those of a signed format are stored or made q + 2^bias_shift,
 // and the sum of that bias times x is taken off again, exactly, where the integer sum begins.
@@ -47,25 +36,6 @@ constexpr Format kQ5_1{.at = tiles16::kQ5_1, .has_min = true, .has_high = true};
 
 constexpr int expanded_bytes(bool has_min) {
   return 64 * (kGroups + 1 + (has_min ? 1 : 0));
-}
-
-template <class T>
-[[gnu::always_inline]] inline T load(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-[[gnu::always_inline]] inline __m512i bytes_at(const std::byte* at) {
-  return _mm512_loadu_si512(at);
-}
-
-[[gnu::always_inline]] inline __m512 f16_at(const std::byte* at) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
-}
-
-[[gnu::always_inline]] inline __mmask16 mask_of(long long live) {
-  return static_cast<__mmask16>(live >= 16 ? 0xffff : (1u << live) - 1);
 }
 
 // The fifth bits of group G, at bit 4.
@@ -109,14 +79,6 @@ template <const Format& F>
     w[v + 4] = pairs[v].high;
   }
 }
-
-[[gnu::always_inline]] inline __m512 canonical(__m512 sum) {
-  const __mmask16 nan = _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q);
-  return _mm512_mask_mov_ps(sum, nan, _mm512_castsi512_ps(_mm512_set1_epi32(kNanBits)));
-}
-
-// How far ahead of a one-row product the weight is fetched.
-constexpr int kAhead = 2048;
 
 template <const Format& F>
 [[gnu::always_inline]] inline __m512 add_block(const std::byte* block, const quantize::Row& x,
@@ -168,11 +130,10 @@ void one_row_tiles(const Args& a, const tiles16::Streams& streams, long long i) 
 
 template <const Format& F>
 void one_row(const Args& a, long long tile, long long tile_end) {
-  const tiles16::Streams streams = tiles16::streams_of(tile, tile_end);
-  for (long long i = 0; i < streams.n_each; ++i) one_row_tiles<F, tiles16::kStreams>(a, streams, i);
-  if (streams.n_more == 1) one_row_tiles<F, 1>(a, streams, streams.n_each);
-  if (streams.n_more == 2) one_row_tiles<F, 2>(a, streams, streams.n_each);
-  if (streams.n_more == 3) one_row_tiles<F, 3>(a, streams, streams.n_each);
+  tiles16::for_each_of_streams(tile, tile_end,
+                               [&](auto n, const tiles16::Streams& streams, long long i) {
+                                 one_row_tiles<F, n>(a, streams, i);
+                               });
 }
 
 // Of 16 blocks: the bias to start an integer sum from, or what multiplies the minimum.
@@ -197,8 +158,9 @@ void prepare(const Args& a, long long first, long long n, std::byte* extra, std:
 }
 
 template <const Format& F>
-void expand(const std::byte* tile, long long n_blocks, std::byte* out, long long out_stride) {
-  for (long long b = 0; b < n_blocks; ++b, tile += F.at.bytes, out += out_stride) {
+void expand(const std::byte* tile, const Run& run, std::byte* out, long long out_stride) {
+  tile += run.first * F.at.bytes;
+  for (long long b = 0; b < run.n; ++b, tile += F.at.bytes, out += out_stride) {
     __m512i w[kGroups];
     weights_of<F>(tile, w);
 #pragma GCC unroll 8
@@ -207,99 +169,6 @@ void expand(const std::byte* tile, long long n_blocks, std::byte* out, long long
     if (F.has_min) _mm512_store_ps(out + 64 * (kGroups + 1), f16_at(tile + F.at.m));
   }
 }
-
-// Where R rows stand in a block. Three rows share a base: base, base + stride, base + 2 * stride
-// are all addresses of x86.
-template <int R>
-struct At {
-  static constexpr int kBases = (R + 2) / 3;
-  const std::byte* base[kBases];
-  long long stride;
-
-  [[gnu::always_inline]] At(const std::byte* first, long long row_stride) : stride(row_stride) {
-#pragma GCC unroll 8
-    for (int i = 0; i < kBases; ++i) base[i] = first + 3 * i * row_stride;
-  }
-  [[gnu::always_inline]] const std::byte* operator[](int r) const {
-    return base[r / 3] + r % 3 * stride;
-  }
-  [[gnu::always_inline]] void advance(int bytes) {
-#pragma GCC unroll 8
-    for (int i = 0; i < kBases; ++i) base[i] += bytes;
-  }
-};
-
-// T tiles of 16 outputs times R rows in registers: T * R integer sums and as many f32 sums.
-template <int T, int R, bool Min>
-struct Sums {
-  At<R> q, dx, extra;
-  __m512 acc[T][R];
-  __m512i sum[T][R];
-
-  [[gnu::always_inline]] explicit Sums(const Product& p)
-      : q(p.x.q, p.x.q_stride), dx(p.x.dx, p.x.dx_stride), extra(p.x.extra, p.x.extra_stride) {
-#pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) {
-      const __mmask16 live = p.first ? 0 : mask_of(p.n_live - 16 * t);
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r)
-        acc[t][r] = _mm512_maskz_loadu_ps(live, p.y + r * p.y_stride + 16 * t);
-    }
-  }
-
-  [[gnu::always_inline]] void begin_block() {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-      for (int t = 0; t < T; ++t)
-        sum[t][r] = Min ? _mm512_setzero_si512() : _mm512_set1_epi32(load<int>(extra[r]));
-  }
-
-  // The rows of the next group, while these are multiplied.
-  [[gnu::always_inline]] void fetch_next() {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) _mm_prefetch(q[r] + R * q.stride, _MM_HINT_T0);
-  }
-
-  // Four k: group g of the block.
-  [[gnu::always_inline]] void add(int g, const __m512i (&w)[T]) {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      __m512i four = _mm512_set1_epi32(load<int>(q[r] + 4 * g));
-      // One load for all tiles, not one inside each product; of 3 x 4 g++ 12 makes it so by itself,
-      // and half a percent better.
-      if (T * R != kMaxTiles * kMaxRows) asm("" : "+v"(four));
-#pragma GCC unroll 8
-      for (int t = 0; t < T; ++t) sum[t][r] = _mm512_dpbusd_epi32(sum[t][r], w[t], four);
-    }
-  }
-
-  [[gnu::always_inline]] void end_block(const __m512 (&d)[T], const __m512 (&m)[T]) {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-      for (int t = 0; t < T; ++t) {
-        const __m512 scale = _mm512_mul_ps(d[t], _mm512_set1_ps(load<float>(dx[r])));
-        acc[t][r] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(sum[t][r]), acc[t][r]);
-        if (Min)
-          acc[t][r] = _mm512_fmadd_ps(m[t], _mm512_set1_ps(load<float>(extra[r])), acc[t][r]);
-      }
-    q.advance(kBlock);
-    dx.advance(4);
-    extra.advance(4);
-  }
-
-  // A partial sum that is NaN is made canonical early: it stays NaN.
-  [[gnu::always_inline]] void store(const Product& p) const {
-#pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) {
-      const __mmask16 live = mask_of(p.n_live - 16 * t);
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r)
-        _mm512_mask_storeu_ps(p.y + r * p.y_stride + 16 * t, live, canonical(acc[t][r]));
-    }
-  }
-};
 
 template <int T, int R, bool Min>
 void multiply_expanded(const Product& p) {
@@ -408,8 +277,10 @@ void multiply_few(const Product& p, int n_rows, int n_tiles) {
 
 template <const Format& F>
 constexpr tiles16::TileKernel kernel_for() {
-  return {.layout = F.at,
+  return {.tile_bytes = [](long long k) { return k / kBlock * F.at.bytes; },
+          .unit_blocks = 1,
           .wide_q_bytes = 0,
+          .extra_bytes = 4,
           .expanded_bytes = expanded_bytes(F.has_min),
           .max_rows = kMaxRows,
           .max_tiles = kMaxTiles,
@@ -427,18 +298,18 @@ constexpr tiles16::TileKernel kernel_for() {
 constexpr std::array kKernels = {kernel_for<kQ8_0>(), kernel_for<kQ4_0>(), kernel_for<kQ4_1>(),
                                  kernel_for<kQ5_0>(), kernel_for<kQ5_1>()};
 
-const tiles16::TileKernel& kernel_of(const Args& a) {
-  return kKernels[static_cast<size_t>(a.w_type) - static_cast<size_t>(DType::q8_0)];
-}
-
 }  // namespace
 
+const tiles16::TileKernel& kernel_of(DType type) {
+  return kKernels[static_cast<size_t>(type) - static_cast<size_t>(DType::q8_0)];
+}
+
 size_t workspace_bytes(const Args& a, int n_lanes) {
-  return tiles16::workspace_bytes(a, n_lanes, kernel_of(a));
+  return tiles16::workspace_bytes(a, n_lanes, kernel_of(a.w_type));
 }
 
 Status run(const Args& a, Exec& exec) {
-  return tiles16::run(a, exec, kernel_of(a));
+  return tiles16::run(a, exec, kernel_of(a.w_type));
 }
 
 }  // namespace millrace::matmul::avx512_vnni

@@ -1,283 +1,465 @@
-#include <immintrin.h>
-
-#include <cstring>
+#include <array>
+#include <utility>
 
 #include "base/isa.h"
-#include "kernels/matmul/kquants.h"
 #include "kernels/matmul/op.h"
-#include "kernels/matmul/output.h"
+#include "kernels/matmul/pack_kquants.h"
+#include "kernels/matmul/tiles_avx512.h"
+#include "kernels/quantize/row.h"
 
-#pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12's AVX-512 headers trip it
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-
+// A format here is a struct with the bytes of its parts and: what of x a superblock wants beside
+// its q (Side), one superblock of one row (add_super), and a run of blocks expanded for many rows.
 MILLRACE_TARGET_AVX512_VNNI
 namespace millrace::matmul::avx512_vnni {
 namespace {
 
-using Byte = unsigned char;
+using quantize::kBlock;
+using tiles16::At;
+using tiles16::kOutputs;
+using tiles16::Product;
+using tiles16::Run;
 
-__m512i line_at(const Byte* at) {
-  return _mm512_load_si512(at);
+constexpr int kBlocks = kSuper / kBlock;  // of a superblock
+constexpr int kCodeBytes = 64 * kGroups;  // of a tile's block, expanded
+
+[[gnu::always_inline]] inline __m512i four_at(const signed char* q) {
+  return _mm512_set1_epi32(load<int>(reinterpret_cast<const std::byte*>(q)));
 }
-__m512i four_at(const char* at) {
-  int bytes;
-  std::memcpy(&bytes, at, 4);
-  return _mm512_set1_epi32(bytes);
-}
-__m512 word_at(const char* at) {
-  float value;
-  std::memcpy(&value, at, 4);
-  return _mm512_set1_ps(value);
-}
-__m512 halves_at(const Byte* at) {
-  return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(at)));
-}
-__m512i low_nibbles(__m512i line) {
+[[gnu::always_inline]] inline __m512i low_nibbles(__m512i line) {
   return _mm512_and_si512(line, _mm512_set1_epi8(15));
 }
-__m512i high_nibbles(__m512i line) {
+[[gnu::always_inline]] inline __m512i high_nibbles(__m512i line) {
   return low_nibbles(_mm512_srli_epi16(line, 4));
 }
 // nibbles | (bits & mask)
-__m512i join(__m512i nibbles, __m512i bits, __m512i mask) {
+[[gnu::always_inline]] inline __m512i join(__m512i nibbles, __m512i bits, __m512i mask) {
   return _mm512_ternarylogic_epi32(nibbles, bits, mask, 0xf8);
 }
 // Shifts inside 16 bits; what crosses into the neighbouring byte is masked away by join.
-__m512i shifted(__m512i v, int left) {
+[[gnu::always_inline]] inline __m512i shifted(__m512i v, int left) {
   return left >= 0 ? _mm512_slli_epi16(v, static_cast<unsigned>(left))
                    : _mm512_srli_epi16(v, static_cast<unsigned>(-left));
 }
 
-// A NaN result has one pattern, whichever operand it came from.
-__m512 canonical(__m512 v) {
-  const __m512 nan = _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(kNanBits)));
-  return _mm512_mask_mov_ps(v, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), nan);
-}
-
 // Vector v (0 to 7) of a block.
 template <DType kType>
-[[gnu::always_inline]] inline __m512i vector_at(const Byte* block, int v) {
-  const __m512i line = line_at(block + 64 * (v % 4));
+[[gnu::always_inline]] inline __m512i vector_at(const std::byte* block, int v) {
+  const __m512i line = bytes_at(block + 64 * (v % 4));
   const __m512i nibbles = v < 4 ? low_nibbles(line) : high_nibbles(line);
   if constexpr (kType == DType::q4_k) return nibbles;
   if constexpr (kType == DType::q5_k)
-    return join(nibbles, shifted(line_at(block + kNibbleBytes), 4 - v), _mm512_set1_epi8(16));
-  const __m512i bits = line_at(block + kNibbleBytes + 64 * (v / 4));
+    return join(nibbles, shifted(bytes_at(block + kNibbleBytes), 4 - v), _mm512_set1_epi8(16));
+  const __m512i bits = bytes_at(block + kNibbleBytes + 64 * (v / 4));
   return join(nibbles, shifted(bits, 4 - 2 * (v % 4)), _mm512_set1_epi8(0x30));
 }
 
-// kTiles tiles times kRows rows, in registers.
-template <int kTiles, int kRows>
-struct Dots {
-  __m512i dot[kTiles][kRows];
-
-  // Vectors 4 * kHalf to 4 * kHalf + 3 times x.
-  template <DType kType, int kHalf>
-  [[gnu::always_inline]] void add_half(const KquantTile& t, const Byte* block, const char* x) {
+// Vectors 4 * half to 4 * half + 3 of a block times one row.
+template <DType kType>
+[[gnu::always_inline]] inline __m512i dot_half(const std::byte* block, int half,
+                                               const signed char* q, __m512i sum) {
 #pragma GCC unroll 4
-    for (int v = 4 * kHalf; v < 4 * kHalf + 4; ++v) {
-      __m512i w[kTiles];
-#pragma GCC unroll 2
-      for (int i = 0; i < kTiles; ++i) w[i] = vector_at<kType>(block + i * t.w_stride, v);
+  for (int v = 4 * half; v < 4 * half + 4; ++v)
+    sum = _mm512_dpbusd_epi32(sum, vector_at<kType>(block, v), four_at(q + 4 * v));
+  return sum;
+}
+
+template <DType kType>
+[[gnu::always_inline]] inline void expand_codes(const std::byte* block, std::byte* out) {
 #pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const __m512i four = four_at(x + r * t.x_stride + 4 * v);
-#pragma GCC unroll 2
-        for (int i = 0; i < kTiles; ++i) dot[i][r] = _mm512_dpbusd_epi32(dot[i][r], w[i], four);
-      }
-    }
-  }
-};
+  for (int v = 0; v < kGroups; ++v) _mm512_store_si512(out + 64 * v, vector_at<kType>(block, v));
+}
+
+template <int kBytes>
+[[gnu::always_inline]] inline void fetch(const std::byte* at) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kBytes; i += 64) _mm_prefetch(at + kAhead + i, _MM_HINT_T0);
+}
+
+template <DType kType>
+[[gnu::always_inline]] inline const std::byte* super_at(const std::byte* tile, long long s,
+                                                        long long k) {
+  return tile + kquant_head_bytes(kType, k) + s * kquant_super_bytes(kType);
+}
 
 // Q4_K and Q5_K: d * scale and dmin * minimum of a superblock's eight blocks.
 struct MinScales {
-  __m512 dw[8], mw[8];
+  __m512 dw[kBlocks], mw[kBlocks];
 
-  [[gnu::always_inline]] void load(const Byte* super) {
-    const __m512 d = halves_at(super), dmin = halves_at(super + 32);
-    const __m512i w0 = line_at(super + 64), w1 = line_at(super + 128), w2 = line_at(super + 192);
+  [[gnu::always_inline]] void load(const std::byte*, const std::byte* super, long long) {
+    const __m512 d = f16_at(super), dmin = f16_at(super + 32);
+    const __m512i w0 = bytes_at(super + 64), w1 = bytes_at(super + 128), w2 = bytes_at(super + 192);
     const __m512i six = _mm512_set1_epi8(0x3f), high = _mm512_set1_epi8(0x30);
     put(dw, d, _mm512_and_si512(w0, six));
     put(dw + 4, d, join(low_nibbles(w2), _mm512_srli_epi16(w0, 2), high));
     put(mw, dmin, _mm512_and_si512(w1, six));
     put(mw + 4, dmin, join(high_nibbles(w2), _mm512_srli_epi16(w1, 2), high));
   }
-  static void put(__m512* out, __m512 d, __m512i bytes) {
-    const __m512i byte = _mm512_set1_epi32(255);
-    out[0] = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_and_si512(bytes, byte)));
-    out[1] =
-        _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(bytes, 8), byte)));
-    out[2] =
-        _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(bytes, 16), byte)));
-    out[3] = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_srli_epi32(bytes, 24)));
+  [[gnu::always_inline]] static void put(__m512* out, __m512 d, __m512i bytes) {
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < 4; ++i) {
+      const __m512i byte =
+          _mm512_and_si512(_mm512_srli_epi32(bytes, 8 * i), _mm512_set1_epi32(255));
+      out[i] = _mm512_mul_ps(d, _mm512_cvtepi32_ps(byte));
+    }
   }
 };
 
-// Q4_K and Q5_K.
 template <DType kWeight>
 struct WithMin {
   static constexpr DType kType = kWeight;
-  static constexpr int kMaxRows = 6;    // two tiles: 12 integer and 12 f32 sums
-  static constexpr int kSideBytes = 4;  // of a row's block
+  using Scales = MinScales;
 
-  // scale * float(sum) of each block.
-  static void prepare(const quantize::Row& row, long long k, char* side) {
-    auto* out = reinterpret_cast<float*>(side);
-    for (long long b = 0; b < k / quantize::kBlock; ++b)
-      out[b] = row.scale[b] * static_cast<float>(row.sum[b]);
-  }
+  // dx * float(xsum) of each block.
+  struct Side {
+    alignas(32) float dx_sum[kBlocks];
 
-  template <int kTiles>
-  struct Super {
-    MinScales scales[kTiles];
-
-    void load(const KquantTile& t, const Byte* super, long long) {
-#pragma GCC unroll 2
-      for (int i = 0; i < kTiles; ++i) scales[i].load(super + i * t.w_stride);
-    }
-    template <int kRows>
-    [[gnu::always_inline]] void add(const KquantTile& t, const Byte* block, int b, const RowsAt& at,
-                                    __m512 (&acc)[kTiles][kRows]) const {
-      Dots<kTiles, kRows> sums;
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 2
-        for (int i = 0; i < kTiles; ++i) sums.dot[i][r] = _mm512_setzero_si512();
-      sums.template add_half<kType, 0>(t, block, at.x);
-      sums.template add_half<kType, 1>(t, block, at.x);
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const __m512 dx = word_at(at.scale + r * t.x_stride);
-        const __m512 dx_sum = word_at(at.side + r * t.side_stride);
-#pragma GCC unroll 2
-        for (int i = 0; i < kTiles; ++i) {
-          const __m512 dwx = _mm512_mul_ps(scales[i].dw[b], dx);
-          acc[i][r] = _mm512_fmadd_ps(dwx, _mm512_cvtepi32_ps(sums.dot[i][r]), acc[i][r]);
-          acc[i][r] = _mm512_fnmadd_ps(scales[i].mw[b], dx_sum, acc[i][r]);
-        }
-      }
+    [[gnu::always_inline]] Side(const quantize::Row& x, long long b) {
+      const __m256i sum = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x.sum + b));
+      const __m256 dx = _mm256_loadu_ps(x.scale + b);
+      _mm256_store_ps(dx_sum, _mm256_mul_ps(dx, _mm256_cvtepi32_ps(sum)));
     }
   };
+
+  [[gnu::always_inline]] static __m512 add_block(const std::byte* block, const Scales& scales,
+                                                 int b, const signed char* q, float dx,
+                                                 const Side& side, __m512 acc) {
+    const __m512i zero = _mm512_setzero_si512();
+    const __m512i dot =
+        _mm512_add_epi32(dot_half<kType>(block, 0, q, zero), dot_half<kType>(block, 1, q, zero));
+    const __m512 dwx = _mm512_mul_ps(scales.dw[b], _mm512_set1_ps(dx));
+    acc = _mm512_fmadd_ps(dwx, _mm512_cvtepi32_ps(dot), acc);
+    return _mm512_fnmadd_ps(scales.mw[b], _mm512_set1_ps(side.dx_sum[b]), acc);
+  }
+
+  // As Q4_1 is expanded: the minimum is mw = -(dmin * m).
+  static void expand(const std::byte* tile, const Run& run, std::byte* out, long long out_stride) {
+    const __m512 minus = _mm512_set1_ps(-0.0f);
+    for (long long s = run.first / kBlocks; s < (run.first + run.n) / kBlocks; ++s) {
+      const std::byte* super = super_at<kType>(tile, s, run.k);
+      Scales scales;
+      scales.load(tile, super, s);
+      const std::byte* block = super + kSuperHeader;
+      for (int b = 0; b < kBlocks; ++b, block += kquant_block_bytes(kType), out += out_stride) {
+        expand_codes<kType>(block, out);
+        _mm512_store_ps(out + kCodeBytes, scales.dw[b]);
+        _mm512_store_ps(out + kCodeBytes + 64, _mm512_xor_ps(scales.mw[b], minus));
+      }
+    }
+  }
 };
 
-__m512 bytes_as_floats(const Byte* at) {
-  const __m128i bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(at));
-  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+// A few rows: a vector is decoded just before it is multiplied. That the tiles' addresses seem to
+// depend on the sums so far keeps g++ from decoding all vectors first and spilling them.
+template <DType kType, int T, int R>
+void multiply_packed(const Product& p) {
+  Sums<T, R, true> sums(p);
+  const std::byte* tile[T];
+#pragma GCC unroll 2
+  for (int t = 0; t < T; ++t) tile[t] = p.w + t * p.n_blocks / kBlocks * kquant_super_bytes(kType);
+  for (long long s = 0; s < p.n_blocks / kBlocks; ++s) {
+    MinScales scales[T];
+#pragma GCC unroll 2
+    for (int t = 0; t < T; ++t, tile[t - 1] += kSuperHeader) {
+      fetch<kSuperHeader>(tile[t]);
+      scales[t].load(nullptr, tile[t], s);
+    }
+    for (int b = 0; b < kBlocks; ++b) {
+      sums.begin_block();
+#pragma GCC unroll 8
+      for (int v = 0; v < kGroups; ++v) {
+        __m512i w[T];
+#pragma GCC unroll 2
+        for (int t = 0; t < T; ++t) {
+          asm("" : "+r"(tile[t]), "+v"(sums.sum[t][0]));
+          w[t] = vector_at<kType>(tile[t], v);
+        }
+        sums.add(v, w);
+      }
+      __m512 d[T], m[T];
+#pragma GCC unroll 2
+      for (int t = 0; t < T; ++t) {
+        fetch<kquant_block_bytes(kType)>(tile[t]);
+        tile[t] += kquant_block_bytes(kType);
+        d[t] = scales[t].dw[b];
+        m[t] = _mm512_xor_ps(scales[t].mw[b], _mm512_set1_ps(-0.0f));
+      }
+      sums.end_block(d, m);
+    }
+  }
+  sums.store(p);
+}
+
+constexpr int kFewRows = 8, kFewTiles = 2;
+
+template <DType kType, int T, int... R>
+constexpr auto packed_calls(std::integer_sequence<int, R...>) {
+  using Call = void (*)(const Product&);
+  return std::array<Call, sizeof...(R)>{multiply_packed<kType, T, R + 1>...};
+}
+
+template <DType kType>
+void multiply_few(const Product& p, int n_rows, int n_tiles) {
+  constexpr auto kRows = std::make_integer_sequence<int, kFewRows>();
+  static constexpr std::array kCalls = {packed_calls<kType, 1>(kRows),
+                                        packed_calls<kType, 2>(kRows)};
+  kCalls[static_cast<size_t>(n_tiles - 1)][static_cast<size_t>(n_rows - 1)](p);
 }
 
 // The dots start at -32 * sum of x, which takes the bias off. |scale * dot| summed over both halves
 // is at most 128 * 32 * 127 * 32 < 2^24, so f32 holds the block's integer exactly.
 struct Q6K {
   static constexpr DType kType = DType::q6_k;
-  static constexpr int kMaxRows = 4;
-  static constexpr int kSideBytes = 8;
 
   // -32 * the sum of each 16 of x.
-  static void prepare(const quantize::Row& row, long long k, char* side) {
-    auto* out = reinterpret_cast<int*>(side);
-    const __m128i ones = _mm_set1_epi8(1);
-    for (long long g = 0; g < k / 16; ++g) {
-      const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row.q + 16 * g));
-      const __m128i four = _mm_dpbusd_epi32(_mm_setzero_si128(), ones, x);
-      const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
-      out[g] = -32 * (_mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1));
-    }
-  }
+  struct Side {
+    alignas(64) int bias[2 * kBlocks];
 
-  template <int kTiles>
-  struct Super {
-    const Byte* scales;
-    __m512 d[kTiles];
-
-    void load(const KquantTile& t, const Byte* super, long long s) {
-      scales = super;
-#pragma GCC unroll 2
-      for (int i = 0; i < kTiles; ++i) d[i] = halves_at(t.w + i * t.w_stride + 32 * s);
-    }
-    // sum = scale * dot of one half of a block, added to what `sum` has from the first.
-    template <int kHalf, int kRows>
-    [[gnu::always_inline]] void add_half(const KquantTile& t, const Byte* block, int b,
-                                         const RowsAt& at, __m512 (&sum)[kTiles][kRows]) const {
-      Dots<kTiles, kRows> sums;
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 2
-        for (int i = 0; i < kTiles; ++i)
-          sums.dot[i][r] = four_at(at.side + r * t.side_stride + 4 * kHalf);
-      sums.template add_half<kType, kHalf>(t, block, at.x);
-#pragma GCC unroll 2
-      for (int i = 0; i < kTiles; ++i) {
-        const __m512 scale = bytes_as_floats(scales + i * t.w_stride + 32 * b + 16 * kHalf);
-#pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) {
-          const __m512 dot = _mm512_cvtepi32_ps(sums.dot[i][r]);
-          sum[i][r] =
-              kHalf == 0 ? _mm512_mul_ps(scale, dot) : _mm512_fmadd_ps(scale, dot, sum[i][r]);
-        }
-      }
-    }
-    template <int kRows>
-    [[gnu::always_inline]] void add(const KquantTile& t, const Byte* block, int b, const RowsAt& at,
-                                    __m512 (&acc)[kTiles][kRows]) const {
-      __m512 sum[kTiles][kRows];
-      add_half<0>(t, block, b, at, sum);
-      add_half<1>(t, block, b, at, sum);
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const __m512 dx = word_at(at.scale + r * t.x_stride);
-#pragma GCC unroll 2
-        for (int i = 0; i < kTiles; ++i)
-          acc[i][r] = _mm512_fmadd_ps(_mm512_mul_ps(d[i], dx), sum[i][r], acc[i][r]);
-      }
+    [[gnu::always_inline]] Side(const quantize::Row& x, long long b) {
+      for (int i = 0; i < 2 * kBlocks; ++i) bias[i] = bias_of(x.q + b * kBlock + 16 * i);
     }
   };
-};
-
-template <class Format>
-struct Kernel {
-  static constexpr int kMaxRows = Format::kMaxRows;
-  static constexpr int kMaxTiles = 2;
-  static void prepare(const quantize::Row& row, long long k, char* side) {
-    Format::prepare(row, k, side);
+  [[gnu::always_inline]] static int bias_of(const signed char* q) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
+    const __m128i four = _mm_dpbusd_epi32(_mm_setzero_si128(), _mm_set1_epi8(1), x);
+    const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+    return -32 * (_mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1));
   }
 
-  template <int kRows, int kTiles>
-  static void rows(const KquantTile& t) {
-    __m512 acc[kTiles][kRows];
-#pragma GCC unroll 2
-    for (int i = 0; i < kTiles; ++i)
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) acc[i][r] = _mm512_setzero_ps();
-    RowsAt at = {t.x, t.x + t.k, t.side};
-    const Byte* w = t.w + kquant_head_bytes(Format::kType, t.k);
-    for (long long s = 0; s < t.k / kSuper; ++s) {
-      typename Format::template Super<kTiles> super;
-      if constexpr (kRows == 1) fetch_ahead<kSuperHeader>(w);
-      super.load(t, w, s);
-      w += kSuperHeader;
-      for (int b = 0; b < 8; ++b, w += kquant_block_bytes(Format::kType)) {
-        if constexpr (kRows == 1) fetch_ahead<kquant_block_bytes(Format::kType)>(w);
-        super.add(t, w, b, at, acc);
-        at.advance(Format::kSideBytes);
+  [[gnu::always_inline]] static __m512 scale_at(const std::byte* super, int b, int half) {
+    const auto* at = reinterpret_cast<const __m128i*>(super + 32 * b + 16 * half);
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_load_si128(at)));
+  }
+  struct Scales {
+    const std::byte* super;
+    __m512 d;
+
+    [[gnu::always_inline]] void load(const std::byte* tile, const std::byte* at, long long s) {
+      super = at;
+      d = f16_at(tile + 32 * s);
+    }
+  };
+  [[gnu::always_inline]] static __m512 scaled_half(const std::byte* block, const Scales& scales,
+                                                   int b, int half, const signed char* q,
+                                                   const Side& side) {
+    const __m512i bias = _mm512_set1_epi32(side.bias[2 * b + half]);
+    const __m512 dot = _mm512_cvtepi32_ps(dot_half<kType>(block, half, q, bias));
+    return _mm512_mul_ps(scale_at(scales.super, b, half), dot);
+  }
+  [[gnu::always_inline]] static __m512 add_block(const std::byte* block, const Scales& scales,
+                                                 int b, const signed char* q, float dx,
+                                                 const Side& side, __m512 acc) {
+    const __m512 sum = _mm512_add_ps(scaled_half(block, scales, b, 0, q, side),
+                                     scaled_half(block, scales, b, 1, q, side));
+    return _mm512_fmadd_ps(_mm512_mul_ps(scales.d, _mm512_set1_ps(dx)), sum, acc);
+  }
+
+  // Codes, then the two halves' scales and d, in f32.
+  static constexpr int kExpandedBytes = kCodeBytes + 3 * 64;
+  static void expand(const std::byte* tile, const Run& run, std::byte* out, long long out_stride) {
+    for (long long s = run.first / kBlocks; s < (run.first + run.n) / kBlocks; ++s) {
+      const std::byte* super = super_at<kType>(tile, s, run.k);
+      const __m512 d = f16_at(tile + 32 * s);
+      const std::byte* block = super + kSuperHeader;
+      for (int b = 0; b < kBlocks; ++b, block += kquant_block_bytes(kType), out += out_stride) {
+        expand_codes<kType>(block, out);
+        _mm512_store_ps(out + kCodeBytes, scale_at(super, b, 0));
+        _mm512_store_ps(out + kCodeBytes + 64, scale_at(super, b, 1));
+        _mm512_store_ps(out + kCodeBytes + 128, d);
       }
     }
-#pragma GCC unroll 2
-    for (int i = 0; i < kTiles; ++i) {
-      const int live = t.live - 16 * i;
-      const auto mask = static_cast<__mmask16>(live >= 16 ? 0xffff : (1u << live) - 1);
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r)
-        _mm512_mask_storeu_ps(t.y + r * t.y_stride + 16 * i, mask, canonical(acc[i][r]));
+  }
+
+  static void prepare(const Args& a, long long first, long long n, std::byte* extra, std::byte*) {
+    for (long long r = first; r < first + n; ++r) {
+      const quantize::Row x = quantize::row_at(a.x, a.k, r);
+      for (long long i = 0; i < a.k; i += 16, extra += 4) {
+        const int bias = bias_of(x.q + i);
+        std::memcpy(extra, &bias, 4);
+      }
     }
   }
 };
+
+// T tiles times R rows in registers: T * R f32 sums, integer sums and scaled halves.
+template <int T, int R>
+struct SixSums {
+  At<R> q, dx, bias;
+  __m512 acc[T][R], sum[T][R];
+
+  [[gnu::always_inline]] explicit SixSums(const Product& p)
+      : q(p.x.q, p.x.q_stride), dx(p.x.dx, p.x.dx_stride), bias(p.x.extra, p.x.extra_stride) {
+#pragma GCC unroll 2
+    for (int t = 0; t < T; ++t) {
+      const __mmask16 live = p.first ? 0 : mask_of(p.n_live - kOutputs * t);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r)
+        acc[t][r] = _mm512_maskz_loadu_ps(live, p.y + r * p.y_stride + kOutputs * t);
+    }
+  }
+
+  [[gnu::always_inline]] void add_half(const std::byte* w, int half) {
+    __m512i dot[T][R];
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+      for (int t = 0; t < T; ++t) dot[t][r] = _mm512_set1_epi32(load<int>(bias[r] + 4 * half));
+#pragma GCC unroll 4
+    for (int g = 4 * half; g < 4 * half + 4; ++g)
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) {
+        __m512i four = _mm512_set1_epi32(load<int>(q[r] + 4 * g));
+        asm("" : "+v"(four));  // one load for all tiles
+#pragma GCC unroll 2
+        for (int t = 0; t < T; ++t)
+          dot[t][r] =
+              _mm512_dpbusd_epi32(dot[t][r], bytes_at(w + t * Q6K::kExpandedBytes + 64 * g), four);
+      }
+#pragma GCC unroll 2
+    for (int t = 0; t < T; ++t) {
+      const __m512 scale = _mm512_load_ps(w + t * Q6K::kExpandedBytes + kCodeBytes + 64 * half);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) {
+        const __m512 scaled = _mm512_cvtepi32_ps(dot[t][r]);
+        sum[t][r] =
+            half == 0 ? _mm512_mul_ps(scale, scaled) : _mm512_fmadd_ps(scale, scaled, sum[t][r]);
+      }
+    }
+  }
+
+  [[gnu::always_inline]] void end_block(const std::byte* w) {
+#pragma GCC unroll 2
+    for (int t = 0; t < T; ++t) {
+      const __m512 d = _mm512_load_ps(w + t * Q6K::kExpandedBytes + kCodeBytes + 128);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) {
+        const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(load<float>(dx[r])));
+        acc[t][r] = _mm512_fmadd_ps(scale, sum[t][r], acc[t][r]);
+      }
+    }
+    q.advance(kBlock);
+    dx.advance(4);
+    bias.advance(8);
+  }
+};
+
+template <int T, int R>
+void multiply_six(const Product& p) {
+  SixSums<T, R> sums(p);
+  const std::byte* w = p.w;
+  for (long long b = 0; b < p.n_blocks; ++b, w += T * Q6K::kExpandedBytes) {
+    sums.add_half(w, 0);
+    sums.add_half(w, 1);
+    sums.end_block(w);
+  }
+#pragma GCC unroll 2
+  for (int t = 0; t < T; ++t)
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r)
+      _mm512_mask_storeu_ps(p.y + r * p.y_stride + kOutputs * t, mask_of(p.n_live - kOutputs * t),
+                            canonical(sums.acc[t][r]));
+}
+
+void multiply_six_rows(const Product& p, int n_rows, int n_tiles) {
+  using Call = void (*)(const Product&);
+  static constexpr Call kCalls[2][4] = {
+      {multiply_six<1, 1>, multiply_six<1, 2>, multiply_six<1, 3>, multiply_six<1, 4>},
+      {multiply_six<2, 1>, multiply_six<2, 2>, multiply_six<2, 3>, multiply_six<2, 4>}};
+  kCalls[n_tiles - 1][n_rows - 1](p);
+}
+
+// One tile of each of the first S streams, the i-th from its beginning.
+template <class Format, int S>
+void one_row_tiles(const Args& a, const tiles16::Streams& streams, long long i) {
+  constexpr int kBlockBytes = kquant_block_bytes(Format::kType);
+  const quantize::Row x = quantize::row_at(a.x, a.k, 0);
+  const long long tile_bytes = kquant_tile_bytes(Format::kType, a.k);
+  const std::byte *tile[S], *at[S];
+  __m512 acc[S];
+  typename Format::Scales scales[S];
+#pragma GCC unroll 4
+  for (int s = 0; s < S; ++s) {
+    tile[s] = static_cast<const std::byte*>(a.w) + (streams.first[s] + i) * tile_bytes;
+    at[s] = super_at<Format::kType>(tile[s], 0, a.k);
+    acc[s] = _mm512_setzero_ps();
+  }
+  for (long long super = 0; super < a.k / kSuper; ++super) {
+    const typename Format::Side side(x, super * kBlocks);
+    for (int s = 0; s < S; ++s, at[s - 1] += kSuperHeader) {
+      fetch<kSuperHeader>(at[s]);
+      scales[s].load(tile[s], at[s], super);
+    }
+    for (int b = 0; b < kBlocks; ++b) {
+      const long long block = super * kBlocks + b;
+      const signed char* q = x.q + block * kBlock;
+#pragma GCC unroll 4
+      for (int s = 0; s < S; ++s) {
+        fetch<kBlockBytes>(at[s]);
+        acc[s] = Format::add_block(at[s], scales[s], b, q, x.scale[block], side, acc[s]);
+        at[s] += kBlockBytes;
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int s = 0; s < S; ++s) {
+    const long long o = (streams.first[s] + i) * kOutputs;
+    _mm512_mask_storeu_ps(static_cast<float*>(a.y) + o, mask_of(a.n - o), canonical(acc[s]));
+  }
+}
+
+template <class Format>
+void one_row(const Args& a, long long tile, long long tile_end) {
+  tiles16::for_each_of_streams(tile, tile_end,
+                               [&](auto n, const tiles16::Streams& streams, long long i) {
+                                 one_row_tiles<Format, n>(a, streams, i);
+                               });
+}
+
+template <class Format>
+constexpr long long tile_bytes(long long k) {
+  return kquant_tile_bytes(Format::kType, k);
+}
+
+template <class Format>
+tiles16::TileKernel kernel_with_min() {
+  tiles16::TileKernel kernel = kernel_of(DType::q4_1);
+  kernel.tile_bytes = tile_bytes<Format>;
+  kernel.unit_blocks = kBlocks;
+  kernel.max_packed_rows = kFewRows;
+  kernel.max_packed_tiles = kFewTiles;
+  kernel.one_row = one_row<Format>;
+  kernel.multiply_packed = multiply_few<Format::kType>;
+  kernel.expand = Format::expand;
+  return kernel;
+}
+
+tiles16::TileKernel kernel_for(DType type) {
+  if (type == DType::q4_k) return kernel_with_min<WithMin<DType::q4_k>>();
+  if (type == DType::q5_k) return kernel_with_min<WithMin<DType::q5_k>>();
+  return {.tile_bytes = tile_bytes<Q6K>,
+          .unit_blocks = kBlocks,
+          .wide_q_bytes = 0,
+          .extra_bytes = 8,
+          .expanded_bytes = Q6K::kExpandedBytes,
+          .max_rows = 4,
+          .max_tiles = 2,
+          .packed_rows = 0,
+          .max_packed_rows = 0,
+          .max_packed_tiles = 0,
+          .one_row = one_row<Q6K>,
+          .prepare = Q6K::prepare,
+          .expand = Q6K::expand,
+          .multiply = multiply_six_rows,
+          .multiply_packed = nullptr};
+}
 
 }  // namespace
 
+size_t workspace_bytes_kquants(const Args& a, int n_lanes) {
+  return tiles16::workspace_bytes(a, n_lanes, kernel_for(a.w_type));
+}
+
 Status run_kquants(const Args& a, Exec& exec) {
-  if (a.w_type == DType::q4_k) return walk<Kernel<WithMin<DType::q4_k>>>(a, exec);
-  if (a.w_type == DType::q5_k) return walk<Kernel<WithMin<DType::q5_k>>>(a, exec);
-  return walk<Kernel<Q6K>>(a, exec);
+  return tiles16::run(a, exec, kernel_for(a.w_type));
 }
 
 }  // namespace millrace::matmul::avx512_vnni

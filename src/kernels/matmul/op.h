@@ -37,6 +37,7 @@ std::span<const Variant> variants();
 // run_floats: f32, f16, bf16 in tiles16_f.
 namespace avx512_vnni {
 size_t workspace_bytes(const Args& args, int n_lanes);
+size_t workspace_bytes_kquants(const Args& args, int n_lanes);
 Status run(const Args& args, Exec& exec);
 Status run_kquants(const Args& args, Exec& exec);
 }  // namespace avx512_vnni
@@ -45,6 +46,7 @@ Status run_floats(const Args& args, Exec& exec);
 }
 namespace avx2 {
 size_t workspace_bytes(const Args& args, int n_lanes);
+size_t workspace_bytes_kquants(const Args& args, int n_lanes);
 Status run(const Args& args, Exec& exec);
 Status run_kquants(const Args& args, Exec& exec);
 Status run_floats(const Args& args, Exec& exec);

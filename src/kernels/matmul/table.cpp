@@ -3,7 +3,6 @@
 #include <array>
 
 #include "kernels/matmul/cases.h"
-#include "kernels/matmul/kquants.h"
 #include "kernels/matmul/op.h"
 #include "kernels/matmul/pack.h"
 #include "kernels/matmul/pack_floats.h"
@@ -95,14 +94,14 @@ constexpr std::array kVariants = {
             .numerics = kI8B32,
             .layout = "tiles16_k",
             .takes = erase_takes<Args, takes_kquants>,
-            .workspace_bytes = erase_workspace<Args, kquant_workspace_bytes>,
+            .workspace_bytes = erase_workspace<Args, avx512_vnni::workspace_bytes_kquants>,
             .run = erase_run<Args, avx512_vnni::run_kquants>},
     Variant{.name = "avx2_kquants",
             .isa = Isa::avx2,
             .numerics = kI8B32,
             .layout = "tiles16_k",
             .takes = erase_takes<Args, takes_kquants>,
-            .workspace_bytes = erase_workspace<Args, kquant_workspace_bytes>,
+            .workspace_bytes = erase_workspace<Args, avx2::workspace_bytes_kquants>,
             .run = erase_run<Args, avx2::run_kquants>},
     Variant{.name = "avx512_floats",
             .isa = Isa::avx512,

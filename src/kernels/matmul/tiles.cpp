@@ -32,6 +32,7 @@ Parts parts_of_at_most(long long n_items, long long limit) {
 
 struct Plan {
   long long n_blocks;  // of k
+  long long tile_bytes;
   Parts panels, chunks;
   long long extra_stride, wide_stride;             // bytes of a row
   long long extra_bytes, wide_bytes, chunk_bytes;  // of a lane
@@ -42,15 +43,17 @@ struct Plan {
 Plan plan_of(const Args& a, const TileKernel& kernel) {
   Plan p{};
   p.n_blocks = a.k / quantize::kBlock;
+  p.tile_bytes = kernel.tile_bytes(a.k);
   p.packed = a.n_rows <= kernel.packed_rows;
-  p.extra_stride = 4 * p.n_blocks;
+  p.extra_stride = kernel.extra_bytes * p.n_blocks;
   p.wide_stride = p.n_blocks * kernel.wide_q_bytes;
   const long long row_bytes = quantize::row_bytes(a.k) + p.extra_stride + p.wide_stride;
   p.panels = parts_of_at_most(a.n_rows, std::max(kPanelBytes / row_bytes, kLeastPanelRows));
-  p.chunks = parts_of_at_most(p.n_blocks, kChunkBlocks);
+  p.chunks = parts_of_at_most(p.n_blocks / kernel.unit_blocks, kChunkBlocks / kernel.unit_blocks);
   p.extra_bytes = round_up(p.panels.part(0) * p.extra_stride, 64);
   p.wide_bytes = round_up(p.panels.part(0) * p.wide_stride, 64);
-  p.chunk_bytes = p.packed ? 0 : p.chunks.part(0) * kernel.max_tiles * kernel.expanded_bytes;
+  const long long chunk_blocks = p.packed ? 0 : p.chunks.part(0) * kernel.unit_blocks;
+  p.chunk_bytes = chunk_blocks * kernel.max_tiles * kernel.expanded_bytes;
   return p;
 }
 
@@ -71,7 +74,7 @@ struct Panel {
              .q_stride = quantize::row_bytes(a.k),
              .dx = reinterpret_cast<const std::byte*>(x.scale + block),
              .dx_stride = quantize::row_bytes(a.k),
-             .extra = extra + 4 * block,
+             .extra = extra + kernel.extra_bytes * block,
              .extra_stride = plan.extra_stride};
     if (kernel.wide_q_bytes != 0) {
       out.q = wide + block * kernel.wide_q_bytes;
@@ -80,9 +83,8 @@ struct Panel {
     return out;
   }
 
-  const std::byte* packed_at(long long tile, long long block) const {
-    return static_cast<const std::byte*>(a.w) +
-           (tile * plan.n_blocks + block) * kernel.layout.bytes;
+  const std::byte* packed_at(long long tile) const {
+    return static_cast<const std::byte*>(a.w) + tile * plan.tile_bytes;
   }
 
   // Calls multiply(product, rows) for each group of at most max_rows rows.
@@ -110,7 +112,7 @@ struct Panel {
   void multiply_packed(long long tile, long long tile_end) const {
     for (; tile < tile_end; tile += kernel.max_packed_tiles) {
       const long long n = std::min<long long>(kernel.max_packed_tiles, tile_end - tile);
-      const Product p{.w = packed_at(tile, 0),
+      const Product p{.w = packed_at(tile),
                       .n_blocks = plan.n_blocks,
                       .n_live = n_live(tile, n),
                       .first = true};
@@ -122,30 +124,33 @@ struct Panel {
 
   // Tiles [tile, tile + n) over blocks [block, block + n_blocks). While one group after the other
   // is multiplied, the next tiles' bytes are fetched, a few lines each time.
-  void multiply_chunk(long long tile, long long n, long long block, long long n_blocks,
-                      const std::byte* end) const {
+  void multiply_chunk(long long tile, long long n, const Run& run, const std::byte* end) const {
     for (long long t = 0; t < n; ++t)
-      kernel.expand(packed_at(tile + t, block), n_blocks, expanded + t * kernel.expanded_bytes,
+      kernel.expand(packed_at(tile + t), run, expanded + t * kernel.expanded_bytes,
                     n * kernel.expanded_bytes);
     const Product p{
-        .w = expanded, .n_blocks = n_blocks, .n_live = n_live(tile, n), .first = block == 0};
-    const long long bytes = n * n_blocks * kernel.layout.bytes;
-    const std::byte* ahead = packed_at(tile + n, 0) + n * block * kernel.layout.bytes;
+        .w = expanded, .n_blocks = run.n, .n_live = n_live(tile, n), .first = run.first == 0};
+    const long long bytes = n * plan.tile_bytes * run.n / plan.n_blocks;
+    const std::byte* ahead = packed_at(tile + n) + n * plan.tile_bytes * run.first / plan.n_blocks;
     const std::byte* stop = std::min(ahead + bytes, end);
     const long long step = round_up(bytes * kernel.max_rows / n_rows, 64);
-    for_each_group(tile, block, kernel.max_rows, p, [&](const Product& product, int n_group_rows) {
+    const auto multiply_group = [&](const Product& product, int n_group_rows) {
       for (const std::byte* to = std::min(ahead + step, stop); ahead < to; ahead += 64)
         __builtin_prefetch(ahead, 0, 2);
       kernel.multiply(product, n_group_rows, static_cast<int>(n));
-    });
+    };
+    for_each_group(tile, run.first, kernel.max_rows, p, multiply_group);
   }
 
   void multiply_expanded(long long tile, long long tile_end) const {
-    const std::byte* end = packed_at(tile_end, 0);
+    const std::byte* end = packed_at(tile_end);
     for (; tile < tile_end; tile += kernel.max_tiles) {
       const long long n = std::min<long long>(kernel.max_tiles, tile_end - tile);
-      for (long long c = 0, block = 0; c < plan.chunks.n; block += plan.chunks.part(c++))
-        multiply_chunk(tile, n, block, plan.chunks.part(c), end);
+      Run run{.k = a.k, .first = 0, .n = 0};
+      for (long long c = 0; c < plan.chunks.n; ++c, run.first += run.n) {
+        run.n = plan.chunks.part(c) * kernel.unit_blocks;
+        multiply_chunk(tile, n, run, end);
+      }
     }
   }
 };

@@ -1,4 +1,5 @@
-// The way through a product whose weight is in layout tiles16, the same for every instruction set.
+// The way through a product whose weight is in tiles of 16 outputs (layouts tiles16 and tiles16_k),
+// the same for every instruction set.
 // A few rows are multiplied with the packed bytes as they stream past. Many rows are taken in
 // panels that stay in L2; for every few tiles a run of blocks is expanded to whole bytes (which
 // stay in L1) and multiplied with one group of rows after the other. What an instruction set gives
@@ -6,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "kernels/kernel.h"
 #include "kernels/matmul/args.h"
@@ -20,7 +22,7 @@ struct Rows {
   const std::byte* dx;  // f32 per block
   long long dx_stride;
   // Per block a word that `prepare` made of dx and xsum: what is added to the integer dot, as i32,
-  // or what multiplies the minimum, as f32.
+  // or what multiplies the minimum, as f32. Two words where a block has two integer dots.
   const std::byte* extra;
   long long extra_stride;
 };
@@ -55,9 +57,48 @@ constexpr Streams streams_of(long long tile, long long tile_end) {
   return out;
 }
 
+// Calls each(n, streams, i) for the i-th tiles of all streams, n of them (an integral constant).
+template <class Each>
+void for_each_of_streams(long long tile, long long tile_end, Each each) {
+  const Streams streams = streams_of(tile, tile_end);
+  for (long long i = 0; i < streams.n_each; ++i)
+    each(std::integral_constant<int, kStreams>(), streams, i);
+  if (streams.n_more == 1) each(std::integral_constant<int, 1>(), streams, streams.n_each);
+  if (streams.n_more == 2) each(std::integral_constant<int, 2>(), streams, streams.n_each);
+  if (streams.n_more == 3) each(std::integral_constant<int, 3>(), streams, streams.n_each);
+}
+
+// Blocks [first, first + n) of a tile's k / 32.
+struct Run {
+  long long k, first, n;
+};
+
+// Where R rows stand. Three rows share a base: base, base + stride and base + 2 * stride are all
+// addresses of x86.
+template <int R>
+struct At {
+  static constexpr int kBases = (R + 2) / 3;
+  const std::byte* base[kBases];
+  long long stride;
+
+  [[gnu::always_inline]] At(const std::byte* first, long long row_stride) : stride(row_stride) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kBases; ++i) base[i] = first + 3 * i * row_stride;
+  }
+  [[gnu::always_inline]] const std::byte* operator[](int r) const {
+    return base[r / 3] + r % 3 * stride;
+  }
+  [[gnu::always_inline]] void advance(int bytes) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kBases; ++i) base[i] += bytes;
+  }
+};
+
 struct TileKernel {
-  BlockLayout layout;
+  long long (*tile_bytes)(long long k);  // of a packed tile
+  int unit_blocks;                       // a run is whole units: 1 block, or a superblock's 8
   int wide_q_bytes;    // of a row's block in what `prepare` writes; 0: rows are read as they are
+  int extra_bytes;     // of a row's block
   int expanded_bytes;  // of a tile's block
   int max_rows, max_tiles;  // of one multiply
   // Up to packed_rows (0: never), expanding a tile costs more than decoding it for every group.
@@ -67,7 +108,7 @@ struct TileKernel {
   // Of rows [first, first + n): the extra words, and q widened where the kernel wants that.
   void (*prepare)(const Args& args, long long first, long long n, std::byte* extra,
                   std::byte* wide);
-  void (*expand)(const std::byte* tile, long long n_blocks, std::byte* out, long long out_stride);
+  void (*expand)(const std::byte* tile, const Run& run, std::byte* out, long long out_stride);
   void (*multiply)(const Product& product, int n_rows, int n_tiles);
   void (*multiply_packed)(const Product& product, int n_rows, int n_tiles);
 };
