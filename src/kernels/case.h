@@ -32,8 +32,7 @@ struct Port {
   // Elements that belong to one row of the batch: row r owns [r * row_elems, (r + 1) * row_elems).
   // 0: shared by all rows (weights, pages, tables).
   int64_t row_elems = 0;
-  Fill fill = {};  // of inputs
-  // stride.
+  Fill fill = {};    // of inputs
   size_t align = 0;  // required of the pointer; 0: the element's own size
 };
 
@@ -76,6 +75,23 @@ template <class Args>
 void put_args(ArgsBox& box, const Args& args) {
   static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= sizeof(ArgsBox));
   new (box.bytes) Args(args);
+}
+
+// What every case over rows settles alike, once it has its ports: how they are bound, and the other
+// batches of promise 1. Problem has n_rows and timed; args_of(problem, pointers) makes the op's
+// Args. Returns those of no data, which is what a floor asks.
+template <class Problem, class ArgsOf>
+auto bind_rows(Case& c, const Problem& p, ArgsOf args_of, Case (*make_case)(const Problem&)) {
+  c.timed = p.timed;
+  c.n_rows = p.n_rows;
+  c.bind = [=](std::span<void* const> ports, ArgsBox& box) { put_args(box, args_of(p, ports)); };
+  c.with_rows = [=](int64_t n_rows) {
+    Problem other = p;
+    other.n_rows = n_rows;
+    return make_case(other);
+  };
+  const std::vector<void*> none(c.ports.size());
+  return args_of(p, std::span<void* const>(none));
 }
 
 // Fills for cases. Each draws from the given Rng alone, so a port's content is a function of the

@@ -23,7 +23,6 @@ inline Case make_case(const Problem& p) {
   Case c;
   c.name = fmt::format("{}x{}{}{}", p.n_rows, p.n, p.in_place ? "_in_place" : "",
                        p.hostile ? "_hostile" : "");
-  c.timed = p.timed;
   c.ports = {
       {.name = "a",
        .elems = elems,
@@ -34,20 +33,12 @@ inline Case make_case(const Problem& p) {
   };
   if (!p.in_place)
     c.ports.push_back({.name = "y", .elems = elems, .role = Role::out, .row_elems = p.n});
-  const auto args_of = [p](std::span<void* const> ptr) {
+  const auto args_of = [](const Problem& p, std::span<void* const> ptr) {
     return Args{static_cast<const float*>(ptr[0]), static_cast<const float*>(ptr[1]),
                 static_cast<float*>(ptr[p.in_place ? 0 : 2]), p.n_rows, p.n};
   };
-  c.bind = [=](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(ptr)); };
-  void* const none[3] = {};
-  c.floor = floor_of(args_of(none));
+  c.floor = floor_of(bind_rows(c, p, args_of, make_case));
   c.tolerance = {.exact = true};
-  c.n_rows = p.n_rows;
-  c.with_rows = [p](int64_t rows) {
-    Problem q = p;
-    q.n_rows = rows;
-    return make_case(q);
-  };
   return c;
 }
 

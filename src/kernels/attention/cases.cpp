@@ -233,20 +233,11 @@ Case make_case(const Problem& p) {
                   kBatchNames[static_cast<size_t>(p.batch)], p.n_rows, p.n_heads, p.n_kv_heads,
                   p.head_dim, p.ctx, p.page_tokens, p.n_seqs, name_of(p.q_type), name_of(p.kv_type),
                   p.gap != 0 ? "_strided" : "", p.hostile ? "_hostile" : "");
-  c.timed = p.timed;
   c.ports = ports_of(p);
-  c.bind = [p](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(p, ptr)); };
-  void* const none[7] = {};
-  c.floor = floor_of(args_of(p, none), seen_of(p));
+  c.floor = floor_of(bind_rows(c, p, args_of, make_case), seen_of(p));
   c.tolerance = tolerance_of(p);
   c.magnitude = [](const ArgsBox& box, size_t, std::span<double> out) {
     reference::magnitudes(*reinterpret_cast<const Args*>(box.bytes), out);
-  };
-  c.n_rows = p.n_rows;
-  c.with_rows = [p](int64_t rows) {
-    Problem q = p;
-    q.n_rows = rows;
-    return make_case(q);
   };
   return c;
 }

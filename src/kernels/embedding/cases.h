@@ -41,13 +41,12 @@ inline Case make_case(const Problem& p) {
   Case c;
   c.name = fmt::format("{}x{}_of_{}_{}{}", p.n_rows, p.n, p.n_vocab, name_of(p.type),
                        p.hostile ? "_hostile" : "");
-  c.timed = p.timed;
   c.ports = {
       {.name = "table", .type = p.type, .elems = p.n_vocab * p.n, .fill = fill_table(p)},
       {.name = "ids", .type = DType::i32, .elems = p.n_rows, .row_elems = 1, .fill = fill_ids(p)},
       {.name = "y", .elems = p.n_rows * p.n, .role = Role::out, .row_elems = p.n},
   };
-  const auto args_of = [p](std::span<void* const> ptr) {
+  const auto args_of = [](const Problem& p, std::span<void* const> ptr) {
     return Args{ptr[0],
                 static_cast<const int*>(ptr[1]),
                 static_cast<float*>(ptr[2]),
@@ -56,16 +55,8 @@ inline Case make_case(const Problem& p) {
                 p.n_vocab,
                 p.type};
   };
-  c.bind = [=](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(ptr)); };
-  void* const none[3] = {};
-  c.floor = floor_of(args_of(none));
+  c.floor = floor_of(bind_rows(c, p, args_of, make_case));
   c.tolerance = {.exact = true};
-  c.n_rows = p.n_rows;
-  c.with_rows = [p](int64_t rows) {
-    Problem q = p;
-    q.n_rows = rows;
-    return make_case(q);
-  };
   return c;
 }
 

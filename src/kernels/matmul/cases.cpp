@@ -244,7 +244,6 @@ void add_timed(DType type, std::initializer_list<Shape> shapes, std::vector<Case
 Case make_case(const Problem& p) {
   Case c;
   c.name = name_of_case(p);
-  c.timed = p.timed;
   c.ports = {
       {.name = "w",
        .type = p.w_type,
@@ -259,20 +258,12 @@ Case make_case(const Problem& p) {
        .align = is_block_format(p.x_type) ? size_t{4} : size_t{0}},
       {.name = "y", .type = p.y_type, .elems = p.n_rows * p.n, .role = Role::out, .row_elems = p.n},
   };
-  const auto args_of = [p](std::span<void* const> ptr) {
+  const auto args_of = [](const Problem& p, std::span<void* const> ptr) {
     return Args{ptr[0], ptr[1], ptr[2], p.n_rows, p.n, p.k, p.w_type, p.x_type, p.y_type};
   };
-  c.bind = [=](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(ptr)); };
-  void* const none[3] = {};
-  c.floor = floor_of(args_of(none));
+  c.floor = floor_of(bind_rows(c, p, args_of, make_case));
   c.tolerance = tolerance_of(p);
   c.magnitude = magnitude;
-  c.n_rows = p.n_rows;
-  c.with_rows = [p](int64_t rows) {
-    Problem q = p;
-    q.n_rows = rows;
-    return make_case(q);
-  };
   return c;
 }
 

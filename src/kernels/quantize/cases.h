@@ -44,7 +44,6 @@ inline Case make_case(const Problem& p) {
   Case c;
   c.name = fmt::format("{}x{}{}{}", p.n_rows, p.k, p.data == "normal" ? "" : "_",
                        p.data == "normal" ? "" : p.data);
-  c.timed = p.timed;
   c.ports = {
       {.name = "x", .elems = elems, .row_elems = p.k, .fill = fill_of(p)},
       {.name = "y",
@@ -54,19 +53,11 @@ inline Case make_case(const Problem& p) {
        .row_elems = p.k,
        .align = 4},
   };
-  const auto args_of = [p](std::span<void* const> ptr) {
+  const auto args_of = [](const Problem& p, std::span<void* const> ptr) {
     return Args{static_cast<const float*>(ptr[0]), ptr[1], p.n_rows, p.k};
   };
-  c.bind = [=](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(ptr)); };
-  void* const none[2] = {};
-  c.floor = floor_of(args_of(none));
+  c.floor = floor_of(bind_rows(c, p, args_of, make_case));
   c.tolerance = {.exact = true};
-  c.n_rows = p.n_rows;
-  c.with_rows = [p](int64_t rows) {
-    Problem q = p;
-    q.n_rows = rows;
-    return make_case(q);
-  };
   return c;
 }
 

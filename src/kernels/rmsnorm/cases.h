@@ -20,7 +20,6 @@ inline Case make_case(const Problem& p) {
   const long long elems = p.n_rows * p.n;
   Case c;
   c.name = fmt::format("{}x{}_{}{}", p.n_rows, p.n, name_of(p.type), p.hostile ? "_hostile" : "");
-  c.timed = p.timed;
   c.ports = {
       {.name = "x",
        .type = p.type,
@@ -31,23 +30,15 @@ inline Case make_case(const Problem& p) {
       {.name = "weight", .elems = p.n, .fill = fill_uniform(DType::f32, p.n, 0.5f, 1.5f)},
       {.name = "y", .type = p.type, .elems = elems, .role = Role::out, .row_elems = p.n},
   };
-  const auto args_of = [p](std::span<void* const> ptr) {
+  const auto args_of = [](const Problem& p, std::span<void* const> ptr) {
     return Args{ptr[0], static_cast<const float*>(ptr[1]), ptr[2], p.n_rows, p.n, 1e-6f, p.type,
                 p.type};
   };
-  c.bind = [=](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(ptr)); };
-  void* const none[3] = {};
-  c.floor = floor_of(args_of(none));
+  c.floor = floor_of(bind_rows(c, p, args_of, make_case));
   // The sum's relative error is at most n/16 + 4 roundings, halved by the root; then five more
   // roundings.
   c.tolerance = {.eps = (static_cast<double>(p.n) / 32 + 8) * 0x1p-24, .abs = 0x1p-149};
   if (p.type == DType::bf16) c.tolerance.eps += 0x1p-8;  // one rounding to 8 bits, and a near-tie
-  c.n_rows = p.n_rows;
-  c.with_rows = [p](int64_t rows) {
-    Problem q = p;
-    q.n_rows = rows;
-    return make_case(q);
-  };
   return c;
 }
 

@@ -96,22 +96,13 @@ inline Args args_of(const Problem& p, std::span<void* const> ptr) {
 inline Case make_case(const Problem& p) {
   Case c;
   c.name = name_of(p);
-  c.timed = p.timed;
   c.ports = ports_of(p);
-  c.bind = [p](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(p, ptr)); };
-  void* const none[4] = {};
-  c.floor = floor_of(args_of(p, none));
+  c.floor = floor_of(bind_rows(c, p, args_of, make_case));
   // The angle is off by 4e-7 rad and four roundings follow.
   c.tolerance = {.eps = 4e-7 + 4 * 0x1p-24, .abs = 0x1p-148};
   if (p.type == DType::bf16) c.tolerance.eps += 0x1p-8;
   c.magnitude = [](const ArgsBox& box, size_t, std::span<double> out) {
     reference::magnitudes(*reinterpret_cast<const Args*>(box.bytes), out);
-  };
-  c.n_rows = p.n_rows;
-  c.with_rows = [p](int64_t rows) {
-    Problem q = p;
-    q.n_rows = rows;
-    return make_case(q);
   };
   return c;
 }

@@ -119,20 +119,13 @@ inline Case make_case(const Problem& p) {
   Case c;
   c.name = fmt::format("{}x{}_{}{}{}{}", p.n_rows, p.n, p.rule, p.data == "normal" ? "" : "_",
                        p.data == "normal" ? "" : p.data, p.logprob ? "" : "_token_only");
-  c.timed = p.timed;
   c.ports = ports_of(p);
-  c.bind = [p](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(p, ptr)); };
+  bind_rows(c, p, args_of, make_case);
   char anywhere = 0;  // the floor asks which pointers are null
   c.floor = floor_of(args_of(p, std::vector<void*>(9, &anywhere)));
   // Of the log-probability, whose logarithm is good to one unit in the last place. On tokens it
   // allows less than 1 in any vocabulary below 500000: they must agree.
   c.tolerance = {.eps = 16 * 0x1p-23, .abs = 16 * 0x1p-23};
-  c.n_rows = p.n_rows;
-  c.with_rows = [p](int64_t rows) {
-    Problem q = p;
-    q.n_rows = rows;
-    return make_case(q);
-  };
   return c;
 }
 

@@ -26,7 +26,6 @@ inline Case make_case(const Problem& p) {
   Case c;
   c.name = fmt::format("{}x{}{}{}{}", p.n_rows, p.n, p.in_place ? "_in_place" : "",
                        p.hostile ? "_hostile" : "", p.spread != 1.0f ? "_wide" : "");
-  c.timed = p.timed;
   c.ports = {
       {.name = "gate",
        .elems = elems,
@@ -37,22 +36,14 @@ inline Case make_case(const Problem& p) {
   };
   if (!p.in_place)
     c.ports.push_back({.name = "y", .elems = elems, .role = Role::out, .row_elems = p.n});
-  const auto args_of = [p](std::span<void* const> ptr) {
+  const auto args_of = [](const Problem& p, std::span<void* const> ptr) {
     return Args{static_cast<const float*>(ptr[0]), static_cast<const float*>(ptr[1]),
                 static_cast<float*>(ptr[p.in_place ? 0 : 2]), p.n_rows, p.n};
   };
-  c.bind = [=](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(ptr)); };
-  void* const none[3] = {};
-  c.floor = floor_of(args_of(none));
+  c.floor = floor_of(bind_rows(c, p, args_of, make_case));
   // silu is within 2.5 units in the last place and the product rounds once more. Below -88.73 silu
   // is -0 where the truth is down to -1.3e-37: |up| stays below 8.
   c.tolerance = {.eps = 4 * 0x1p-23, .abs = 2e-36};
-  c.n_rows = p.n_rows;
-  c.with_rows = [p](int64_t rows) {
-    Problem q = p;
-    q.n_rows = rows;
-    return make_case(q);
-  };
   return c;
 }
 

@@ -26,7 +26,6 @@ inline Case make_case(const Problem& p) {
   c.name = fmt::format("{}x{}{}{}{}{}", p.n_rows, p.n, p.in_place ? "_in_place" : "",
                        p.hostile ? "_hostile" : "", p.spread != 1.0f ? "_wide" : "",
                        p.scale != 1.0f ? "_scaled" : "");
-  c.timed = p.timed;
   c.ports = {
       {.name = "x",
        .elems = elems,
@@ -37,22 +36,14 @@ inline Case make_case(const Problem& p) {
   };
   if (!p.in_place)
     c.ports.push_back({.name = "y", .elems = elems, .role = Role::out, .row_elems = p.n});
-  const auto args_of = [p](std::span<void* const> ptr) {
+  const auto args_of = [](const Problem& p, std::span<void* const> ptr) {
     return Args{static_cast<const float*>(ptr[0]), static_cast<float*>(ptr[p.in_place ? 0 : 1]),
                 p.n_rows, p.n, p.scale};
   };
-  c.bind = [=](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(ptr)); };
-  void* const none[2] = {};
-  c.floor = floor_of(args_of(none));
+  c.floor = floor_of(bind_rows(c, p, args_of, make_case));
   // The argument t of an exponential is off by two roundings, so exp(t) by |t| of them: what counts
   // lies within 104 of the largest. Then the sum's n/16 + 4, and four more.
   c.tolerance = {.eps = (2 * 104 + static_cast<double>(p.n) / 16 + 8) * 0x1p-24, .abs = 0x1p-148};
-  c.n_rows = p.n_rows;
-  c.with_rows = [p](int64_t rows) {
-    Problem q = p;
-    q.n_rows = rows;
-    return make_case(q);
-  };
   return c;
 }
 

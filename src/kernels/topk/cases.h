@@ -43,7 +43,6 @@ inline Case make_case(const Problem& p) {
   Case c;
   c.name = fmt::format("{}x{}_k{}{}{}", p.n_rows, p.n, p.k, p.data == "normal" ? "" : "_",
                        p.data == "normal" ? "" : p.data);
-  c.timed = p.timed;
   c.ports = {
       {.name = "x",
        .elems = p.n_rows * p.n,
@@ -56,7 +55,7 @@ inline Case make_case(const Problem& p) {
        .role = Role::out,
        .row_elems = p.k},
   };
-  const auto args_of = [p](std::span<void* const> ptr) {
+  const auto args_of = [](const Problem& p, std::span<void* const> ptr) {
     return Args{static_cast<const float*>(ptr[0]),
                 static_cast<float*>(ptr[1]),
                 static_cast<int*>(ptr[2]),
@@ -64,16 +63,8 @@ inline Case make_case(const Problem& p) {
                 p.n,
                 p.k};
   };
-  c.bind = [=](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(ptr)); };
-  void* const none[3] = {};
-  c.floor = floor_of(args_of(none));
+  c.floor = floor_of(bind_rows(c, p, args_of, make_case));
   c.tolerance = {.exact = true};
-  c.n_rows = p.n_rows;
-  c.with_rows = [p](int64_t rows) {
-    Problem q = p;
-    q.n_rows = rows;
-    return make_case(q);
-  };
   return c;
 }
 
