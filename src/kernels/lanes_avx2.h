@@ -1,6 +1,6 @@
-// What AVX2 kernels share about lanes: masks for tails, and the fold of the canonical 16-lane sum
-// (two vectors of eight: 8+8, 4+4, 2+2, 1+1). Everything here has internal linkage and stands in an
-// AVX2 target region; call it from one.
+// What AVX2 kernels share about lanes: masks for tails, the one NaN, and the fold of the canonical
+// 16-lane sum (two vectors of eight: 8+8, 4+4, 2+2, 1+1). Everything here has internal linkage and
+// stands in an AVX2 target region; call it from one.
 #pragma once
 
 #include <immintrin.h>
@@ -16,6 +16,12 @@ inline __m256i mask_of(long long live) {
   const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   const long long clamped = live < 0 ? 0 : live > 8 ? 8 : live;
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(clamped)), index);
+}
+
+// Every NaN as 0x7fc00000: which of two an operation passes on is the compiler's choice of order.
+inline __m256 plain_nan(__m256 x) {
+  const __m256 ordered = _mm256_cmp_ps(x, x, _CMP_ORD_Q);
+  return _mm256_blendv_ps(_mm256_set1_ps(__builtin_nanf("")), x, ordered);
 }
 
 inline float fold(__m256 lo, __m256 hi) {

@@ -1,6 +1,6 @@
-// What AVX-512 kernels share about lanes: masks for tails, and the fold of the canonical 16-lane
-// sum (8+8, 4+4, 2+2, 1+1). Everything here has internal linkage and stands in an AVX-512 target
-// region; call it from one.
+// What AVX-512 kernels share about lanes: masks for tails, the one NaN, and the fold of the
+// canonical 16-lane sum (8+8, 4+4, 2+2, 1+1). Everything here has internal linkage and stands in an
+// AVX-512 target region; call it from one.
 #pragma once
 
 #include <immintrin.h>
@@ -18,6 +18,12 @@ namespace {
 inline __mmask16 mask_of(long long live) {
   if (live >= 16) return 0xffff;
   return static_cast<__mmask16>(live <= 0 ? 0 : (1u << live) - 1);
+}
+
+// Every NaN as 0x7fc00000: which of two an operation passes on is the compiler's choice of order.
+inline __m512 plain_nan(__m512 x) {
+  const __mmask16 ordered = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
+  return _mm512_mask_blend_ps(ordered, _mm512_set1_ps(__builtin_nanf("")), x);
 }
 
 inline float fold(__m512 v16) {

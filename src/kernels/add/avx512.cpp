@@ -13,7 +13,7 @@ Status run(const Args& a, Exec& exec) {
     const __mmask16 live = lanes::avx512::mask_of(share.end - i);
     const __m512 sum =
         _mm512_add_ps(_mm512_maskz_loadu_ps(live, a.a + i), _mm512_maskz_loadu_ps(live, a.b + i));
-    _mm512_mask_storeu_ps(a.y + i, live, sum);
+    _mm512_mask_storeu_ps(a.y + i, live, lanes::avx512::plain_nan(sum));
   }
   return {};
 }

@@ -13,6 +13,7 @@ namespace {
 
 using Float = __m256;
 using lanes::avx2::largest_of;
+using lanes::avx2::plain_nan;
 using math::avx2::exp;
 
 constexpr int kWidth = 8;
@@ -47,10 +48,6 @@ inline Float multiply(Float a, Float b) {
 }
 inline Float maximum(Float a, Float b) {
   return _mm256_max_ps(a, b);
-}
-inline Float plain_nan(Float x) {
-  const Float ordered = _mm256_cmp_ps(x, x, _CMP_ORD_Q);
-  return _mm256_blendv_ps(splat(__builtin_nanf("")), x, ordered);
 }
 
 inline float fold_sum(const Float (&x)[2]) {

@@ -16,6 +16,7 @@ namespace {
 
 using Float = __m512;
 using lanes::avx512::largest_of;
+using lanes::avx512::plain_nan;
 using math::avx512::exp;
 
 constexpr int kWidth = 16;
@@ -50,9 +51,6 @@ inline Float multiply(Float a, Float b) {
 }
 inline Float maximum(Float a, Float b) {
   return _mm512_max_ps(a, b);
-}
-inline Float plain_nan(Float x) {
-  return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), splat(__builtin_nanf("")), x);
 }
 
 inline float fold_sum(const Float (&x)[1]) {

@@ -8,17 +8,21 @@
 MILLRACE_TARGET_AVX2
 namespace millrace::silu_mul::avx2 {
 
+using lanes::avx2::plain_nan;
+
 Status run(const Args& a, Exec& exec) {
   const Share share = exec.share(a.n_rows * a.n, 16);
   long long i = share.begin;
   for (; i + 8 <= share.end; i += 8) {
     const __m256 gate = math::avx2::silu(_mm256_loadu_ps(a.gate + i));
-    _mm256_storeu_ps(a.y + i, _mm256_mul_ps(gate, _mm256_loadu_ps(a.up + i)));
+    const __m256 product = _mm256_mul_ps(gate, _mm256_loadu_ps(a.up + i));
+    _mm256_storeu_ps(a.y + i, plain_nan(product));
   }
   if (i < share.end) {
     const __m256i live = lanes::avx2::mask_of(share.end - i);
     const __m256 gate = math::avx2::silu(_mm256_maskload_ps(a.gate + i, live));
-    _mm256_maskstore_ps(a.y + i, live, _mm256_mul_ps(gate, _mm256_maskload_ps(a.up + i, live)));
+    const __m256 product = _mm256_mul_ps(gate, _mm256_maskload_ps(a.up + i, live));
+    _mm256_maskstore_ps(a.y + i, live, plain_nan(product));
   }
   return {};
 }

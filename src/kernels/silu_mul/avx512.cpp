@@ -14,7 +14,7 @@ Status run(const Args& a, Exec& exec) {
     const __mmask16 live = lanes::avx512::mask_of(share.end - i);
     const __m512 gate = math::avx512::silu(_mm512_maskz_loadu_ps(live, a.gate + i));
     const __m512 up = _mm512_maskz_loadu_ps(live, a.up + i);
-    _mm512_mask_storeu_ps(a.y + i, live, _mm512_mul_ps(gate, up));
+    _mm512_mask_storeu_ps(a.y + i, live, lanes::avx512::plain_nan(_mm512_mul_ps(gate, up)));
   }
   return {};
 }
