@@ -64,7 +64,7 @@ void walk(const HostFiles& host, const std::string& mount, std::string path, Rea
   for (;;) {
     while (!path.empty() && path.back() == '/') path.pop_back();
     read(host, mount + path, limits);
-    limits.n_throttled = std::max(limits.n_throttled, throttled_periods(host, mount + path));
+    limits.n_throttled += throttled_periods(host, mount + path);
     if (path.empty()) return;
     path.erase(std::min(path.rfind('/'), path.size()));
   }

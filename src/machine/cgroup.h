@@ -13,7 +13,7 @@ struct CgroupLimits {
   double cpus = 0;                 // CPUs' worth of time; 0: no limit
   size_t memory_bytes = SIZE_MAX;  // SIZE_MAX: no limit
   size_t memory_free = SIZE_MAX;   // what is left of the tightest one
-  size_t n_throttled = 0;          // periods in which this process's group ran out of CPU time
+  size_t n_throttled = 0;          // periods in which a group above this process ran out of time
 };
 
 CgroupLimits find_cgroup_limits(const HostFiles& host);

@@ -100,10 +100,14 @@ TEST_F(HostTest, TakesTheTightestOfTheGroupsAbove) {
   write("sys/fs/cgroup/outer/memory.current", "805306368");
   write("sys/fs/cgroup/outer/memory.stat", "anon 1\ninactive_file 268435456");
   write("sys/fs/cgroup/outer/inner/memory.max", "max");
+  // A group counts its own quota's periods alone, and the process waits for every one above it.
+  write("sys/fs/cgroup/outer/cpu.stat", "nr_throttled 5");
+  write("sys/fs/cgroup/outer/inner/cpu.stat", "nr_throttled 3");
   const CgroupLimits limits = find_cgroup_limits(host());
   EXPECT_DOUBLE_EQ(limits.cpus, 1.5);
   EXPECT_EQ(limits.memory_bytes, size_t{1} << 30);
   EXPECT_EQ(limits.memory_free, size_t{1} << 29);
+  EXPECT_EQ(limits.n_throttled, 8u);
 }
 
 TEST_F(HostTest, ReadsVersionOneGroups) {
