@@ -109,15 +109,10 @@ class CpuRig : public Rig {
     evict_ = ring_.cold_bytes() < kEvictBelow * context_.machine.llc_bytes;
   }
 
-  bool overwrites_inputs() const {
-    return std::any_of(ring_.problem().ports.begin(), ring_.problem().ports.end(),
-                       [](const Port& port) { return port.role == Role::inout; });
-  }
-
   // Warm: one entry over and over. A call that overwrites its inputs cannot be repeated; as many
   // entries as fit half a core's cache take its place, each once.
   Status plan_warm(double sample_us) {
-    if (overwrites_inputs()) {
+    if (ring_.overwrites_inputs()) {
       const size_t fitting = context_.machine.l2_bytes / 2 / ring_.entry_bytes();
       warm_entries_ = std::clamp<size_t>(fitting, 1, ring_.n_entries());
       return {};
@@ -144,7 +139,7 @@ class CpuRig : public Rig {
 
   Result<double> time_warm(size_t v) {
     ring_.reset(0, warm_entries_, false, context_.team);
-    if (!overwrites_inputs()) {
+    if (!ring_.overwrites_inputs()) {
       MILLRACE_TRY(programs_[v].run(context_.team, 0, warm_entries_));
       ring_.reset(0, warm_entries_, false, context_.team);
     }

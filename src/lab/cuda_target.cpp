@@ -97,13 +97,8 @@ class DeviceRing {
       if (ring.problem().ports[i].role == Role::out && slabs_[i].bytes > 0)
         MILLRACE_TRY(stream.fill(slabs_[i].memory.data(), static_cast<int>(kPoison),
                                  slabs_[i].stride * n_entries));
-      if (ring.problem().ports[i].role != Role::inout) continue;
-      std::vector<std::byte> content(slabs_[i].bytes);
-      for (size_t e = 0; e < n_entries; ++e) {
-        ring.original(e, i, content.data());
-        MILLRACE_TRY(stream.copy_to_device(slabs_[i].at(e), content.data(), content.size()));
-        MILLRACE_TRY(stream.sync());
-      }
+      for (size_t e = 0; ring.problem().ports[i].role == Role::inout && e < n_entries; ++e)
+        MILLRACE_TRY(stream.copy_to_device(slabs_[i].at(e), ring.original(e, i), slabs_[i].bytes));
     }
     return {};
   }
@@ -185,17 +180,13 @@ class CudaRig : public Rig {
     int repeats = 1;  // passes of the cold graph
   };
 
-  bool overwrites_inputs() const {
-    return std::any_of(ring_.problem().ports.begin(), ring_.problem().ports.end(),
-                       [](const Port& port) { return port.role == Role::inout; });
-  }
-  int warm_calls() const { return overwrites_inputs() ? 1 : kWarmCalls; }
+  int warm_calls() const { return ring_.overwrites_inputs() ? 1 : kWarmCalls; }
 
   // A ring larger than the L2 stays cold pass after pass, so a short pass may be repeated until the
   // sample dwarfs what launching a graph costs.
   int repeats_for(double pass_us, double sample_us) const {
     const bool stays_cold = ring_.cold_bytes() >= kColdOverCache * context_.l2_bytes();
-    if (!stays_cold || overwrites_inputs()) return 1;
+    if (!stays_cold || ring_.overwrites_inputs()) return 1;
     return std::clamp(static_cast<int>(std::ceil(sample_us / pass_us)), 1, kMaxRepeats);
   }
 

@@ -20,6 +20,17 @@ size_t round_up(size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
+// Also of nothing, where pointers may be null.
+void copy_bytes(std::byte* dst, const std::byte* src, size_t bytes) {
+  if (bytes > 0) std::memcpy(dst, src, bytes);
+}
+
+// What a base keeps of a port: the weight twice.
+size_t base_bytes(const Port& port) {
+  if (port.role == Role::out) return 0;
+  return round_up(port.role == Role::weight ? 2 * bytes_of(port) : bytes_of(port));
+}
+
 // The pieces a weight may be rotated by: its format's blocks, or a cache line of plain elements.
 size_t block_bytes(const Port& port) {
   const Format& format = format_of(port.type);
@@ -46,6 +57,7 @@ Result<Ring> Ring::make(const Op& op, const Case& problem, std::span<const Varia
   for (size_t i = 0; i < problem.ports.size(); ++i) {
     const Port& port = problem.ports[i];
     if (port.role != Role::out) inputs += bytes_of(port);
+    ring.memory_bytes_ += base_bytes(port);
     if (port.role == Role::weight)
       ring.weight_ = static_cast<int>(i);
     else
@@ -75,14 +87,12 @@ Status Ring::grow(size_t n_entries, double fill_seconds, Team& team) {
   while (bases_.size() < std::min(n_entries, kMaxBases) && now_ns() - start_ns < limit_ns)
     MILLRACE_TRY(add_base());
   MILLRACE_TRY(allocate(n_entries));
-  const size_t plain_bytes = weight_ < 0 ? 0 : bytes_of(case_.ports[static_cast<size_t>(weight_)]);
-  MILLRACE_ASSIGN(const Slab scratch, make_slab(plain_bytes, static_cast<size_t>(team.size())));
   team.run([&](Lane& lane) {
     const Share mine = share_of(static_cast<int64_t>(n_entries_), lane.index, lane.count);
     for (int64_t i = mine.begin; i < mine.end; ++i) {
       const auto e = static_cast<size_t>(i);
       copy_inputs(e);
-      if (weight_ >= 0) pack_weight(e, scratch.at(static_cast<size_t>(lane.index)));
+      if (weight_ >= 0) pack_weight(e);
     }
   });
   return {};
@@ -100,10 +110,11 @@ Status Ring::add_base() {
   auto& base = bases_.emplace_back();
   for (size_t i = 0; i < case_.ports.size(); ++i) {
     const Port& port = case_.ports[i];
-    const bool filled = port.role != Role::out;
-    MILLRACE_ASSIGN(HostBuffer buffer, HostBuffer::make(filled ? round_up(bytes_of(port)) : 0));
+    MILLRACE_ASSIGN(HostBuffer buffer, HostBuffer::make(base_bytes(port)));
     Rng rng(seed_ + bases_.size() - 1, i);
-    if (filled) port.fill(rng, buffer.data());
+    if (port.role != Role::out) port.fill(rng, buffer.data());
+    if (port.role == Role::weight)
+      copy_bytes(buffer.data() + bytes_of(port), buffer.data(), bytes_of(port));
     base.push_back(std::move(buffer));
   }
   return {};
@@ -123,19 +134,14 @@ Status Ring::allocate(size_t n_entries) {
   return {};
 }
 
-void Ring::original(size_t entry, size_t port, std::byte* dst) const {
+const std::byte* Ring::original(size_t entry, size_t port) const {
   const std::byte* base = bases_[entry % bases_.size()][port].data();
   const size_t bytes = bytes_of(case_.ports[port]);
-  if (static_cast<int>(port) != weight_ || entry < bases_.size() || bytes == 0) {
-    std::memcpy(dst, base, bytes);
-    return;
-  }
+  if (static_cast<int>(port) != weight_ || entry < bases_.size() || bytes == 0) return base;
   // Evenly spread over the weight, so that no two entries of a base are alike.
   const size_t block = block_bytes(case_.ports[port]), n_blocks = bytes / block;
   const size_t step = std::max<size_t>(1, n_blocks * bases_.size() / n_entries_);
-  const size_t cut = entry / bases_.size() * step % n_blocks * block;
-  std::memcpy(dst, base + cut, bytes - cut);
-  std::memcpy(dst + bytes - cut, base, cut);
+  return base + entry / bases_.size() * step % n_blocks * block;
 }
 
 size_t Ring::original_of(size_t entry) const {
@@ -145,23 +151,28 @@ size_t Ring::original_of(size_t entry) const {
 void Ring::copy_inputs(size_t entry) {
   for (size_t i = 0; i < case_.ports.size(); ++i)
     if (case_.ports[i].role != Role::out && static_cast<int>(i) != weight_)
-      original(entry, i, slabs_[i].at(entry));
+      copy_bytes(slabs_[i].at(entry), original(entry, i), bytes_of(case_.ports[i]));
 }
 
-void Ring::pack_weight(size_t entry, std::byte* plain) {
+void Ring::pack_weight(size_t entry) {
   const auto port = static_cast<size_t>(weight_);
-  original(entry, port, plain);
+  const std::byte* plain = original(entry, port);
   for (const auto& [layout, slab] : weights_) {
     if (layout == kPlain) {
-      std::memcpy(slab.at(entry), plain, bytes_of(case_.ports[port]));
+      copy_bytes(slab.at(entry), plain, bytes_of(case_.ports[port]));
       continue;
     }
     std::vector<void*> pointers = ports(entry, layout);
-    pointers[port] = plain;
+    pointers[port] = const_cast<std::byte*>(plain);  // only read
     ArgsBox args;
     case_.bind(pointers, args);
     layout_named(*op_, layout)->pack(args.bytes, plain, slab.at(entry));
   }
+}
+
+bool Ring::overwrites_inputs() const {
+  return std::any_of(case_.ports.begin(), case_.ports.end(),
+                     [](const Port& port) { return port.role == Role::inout; });
 }
 
 std::vector<void*> Ring::ports(size_t entry, std::string_view layout) const {
@@ -188,9 +199,9 @@ void Ring::reset_entry(size_t entry, bool cold) {
     else if (case_.ports[i].role == Role::out)
       std::memset(dst, static_cast<int>(kPoison), bytes);
     else if (cold && bytes == bases_[entry % bases_.size()][i].bytes())
-      stream_copy(dst, bases_[entry % bases_.size()][i].data(), bytes);
+      stream_copy(dst, original(entry, i), bytes);
     else
-      original(entry, i, dst);
+      copy_bytes(dst, original(entry, i), bytes_of(case_.ports[i]));
   }
 }
 

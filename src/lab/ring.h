@@ -41,14 +41,15 @@ class Ring {
   std::vector<void*> ports(size_t entry, std::string_view layout) const;
   ArgsBox args(size_t entry, const Variant& variant) const;
   size_t weight_bytes(std::string_view layout) const;  // 0 when there is none
+  bool overwrites_inputs() const;                      // a call cannot be repeated without a reset
   // The bytes of a port of an entry that is not the weight.
   std::byte* port(size_t entry, size_t i) const { return slabs_[i].at(entry); }
 
   // The first entry with the same content as this one: itself where weights are rotated.
   size_t original_of(size_t entry) const;
   // Content of a filled port as the case made it: an in-place port's before any run, the weight's
-  // plain rows. `dst` has the port's bytes.
-  void original(size_t entry, size_t port, std::byte* dst) const;
+  // plain rows. Aligned to 64 bytes, but for a rotated weight, which starts at one of its blocks.
+  const std::byte* original(size_t entry, size_t port) const;
 
   // Poison into the outputs, original content into in-place ports. Cold: past the caches.
   void reset(size_t begin, size_t end, bool cold, Team& team);
@@ -66,7 +67,7 @@ class Ring {
   Status add_base();
   Status allocate(size_t n_entries);
   void copy_inputs(size_t entry);
-  void pack_weight(size_t entry, std::byte* plain);
+  void pack_weight(size_t entry);
   void reset_entry(size_t entry, bool cold);
 
   const Op* op_ = nullptr;
@@ -74,8 +75,9 @@ class Ring {
   uint64_t seed_ = 0;
   size_t n_entries_ = 0, entry_bytes_ = 0, memory_bytes_ = 0;  // the last two of one entry
   int weight_ = -1;                                            // its port, or -1
-  std::vector<std::vector<HostBuffer>> bases_;        // [base][port], as the case filled them
-  std::vector<Slab> slabs_;                           // [port]; none for the weight
+  std::vector<std::vector<HostBuffer>> bases_;  // [base][port], as the case filled them; the weight
+                                                // twice in a row, so that a rotation is a place
+  std::vector<Slab> slabs_;                     // [port]; none for the weight
   std::map<std::string, Slab, std::less<>> weights_;  // by layout
 };
 

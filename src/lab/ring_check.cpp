@@ -11,8 +11,9 @@
 namespace millrace::lab {
 namespace {
 
-// Runs the reference on one entry (all rows, or one row through the case's with_rows) into buffers
-// of its own and compares the ring's outputs with it. One per lane.
+// Runs the reference on one entry (all rows, or one row through the case's with_rows) and compares
+// the ring's outputs with what it gives. It reads the case's own inputs where they lie and owns no
+// more than what the reference writes, so that one per lane is cheap.
 class Judge {
  public:
   explicit Judge(const Ring& ring) : ring_(ring) {}
@@ -34,38 +35,39 @@ class Judge {
     return port.row_elems == 0 ? 0 : static_cast<size_t>(row) * bytes_of(port.type, port.row_elems);
   }
 
-  // Every port gets a copy: outputs poisoned, inputs as the case filled them, a row's own slice.
+  // Inputs as the case filled them, a row's own slice; outputs of its own, poisoned or a copy.
   Status load(const Case& problem, size_t entry, int64_t row) {
     pointers_.clear();
+    buffers_.resize(problem.ports.size());
     for (size_t i = 0; i < problem.ports.size(); ++i) {
       const Port& port = problem.ports[i];
-      MILLRACE_TRY(grow(i, bytes_of(ring_.problem().ports[i])));
-      std::byte* data = buffers_[i].data();
-      if (port.role == Role::out)
-        std::memset(data, static_cast<int>(kPoison), bytes_of(port));
-      else
-        ring_.original(entry, i, data);
-      const size_t offset = port.role == Role::out ? 0 : row_offset(port, row);
-      std::memmove(data, data + offset, offset == 0 ? 0 : bytes_of(port));
-      pointers_.push_back(data);
+      const size_t bytes = bytes_of(port);
+      const std::byte* from =
+          port.role == Role::out ? nullptr : ring_.original(entry, i) + row_offset(port, row);
+      if (!is_output(port.role)) {
+        pointers_.push_back(const_cast<std::byte*>(from));  // only read
+        continue;
+      }
+      MILLRACE_TRY(grow(buffers_[i], bytes));
+      if (port.role == Role::out && bytes > 0)
+        std::memset(buffers_[i].data(), static_cast<int>(kPoison), bytes);
+      else if (bytes > 0)
+        std::memcpy(buffers_[i].data(), from, bytes);
+      pointers_.push_back(buffers_[i].data());
     }
     return {};
   }
 
-  Status grow(size_t i, size_t bytes) {
-    if (buffers_.size() <= i) buffers_.resize(i + 1);
-    if (buffers_[i].bytes() < bytes) {
-      MILLRACE_ASSIGN(buffers_[i], HostBuffer::make(bytes));
-    }
+  static Status grow(HostBuffer& buffer, size_t bytes) {
+    if (buffer.bytes() >= bytes) return {};
+    MILLRACE_ASSIGN(buffer, HostBuffer::make(bytes));
     return {};
   }
 
   Status run(const Variant& reference, const ArgsBox& args) {
     const size_t bytes =
         reference.workspace_bytes == nullptr ? 0 : reference.workspace_bytes(args.bytes, 1);
-    if (workspace_.bytes() < bytes) {
-      MILLRACE_ASSIGN(workspace_, HostBuffer::make(bytes));
-    }
+    MILLRACE_TRY(grow(workspace_, bytes));
     Exec exec{.workspace = workspace_.data(), .workspace_bytes = workspace_.bytes()};
     return reference.run(args.bytes, exec);
   }
@@ -90,7 +92,7 @@ class Judge {
   }
 
   const Ring& ring_;
-  std::vector<HostBuffer> buffers_;  // [port]
+  std::vector<HostBuffer> buffers_;  // [port]: what is written
   std::vector<void*> pointers_;
   HostBuffer workspace_;
   std::vector<std::vector<double>> magnitudes_;  // [port]
