@@ -8,6 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace millrace {
 namespace {
 
@@ -52,8 +54,8 @@ Status check_head(const json& document, std::string_view source) {
   if (version == document.end() || !version->is_number_integer())
     return bad(source, "version", "not an integer");
   if (*version != kVersion)
-    return error(Code::unsupported, "{}: version {}; this build reads {}", source, version->dump(),
-                 kVersion);
+    return error(Code::unsupported, "{}: version {}; this build reads {}", source,
+                 json_text(*version), kVersion);
   const auto entries = document.find("entries");
   if (entries == document.end() || !entries->is_array())
     return bad(source, "entries", "not an array");
@@ -124,13 +126,12 @@ std::string Profile::to_json() const {
   auto entries = json::array();
   for (const auto& [name, variant] : entries_)
     entries.push_back({{"op", name.first}, {"key", name.second}, {"variant", variant}});
-  return json{{"format", kFormatName},
-              {"version", kVersion},
-              {"machine", machine},
-              {"written", written},
-              {"entries", entries}}
-             .dump(1) +
-         "\n";
+  const json document = {{"format", kFormatName},
+                         {"version", kVersion},
+                         {"machine", machine},
+                         {"written", written},
+                         {"entries", entries}};
+  return json_text(document, 1) + "\n";
 }
 
 Status Profile::write(const std::filesystem::path& path) const {

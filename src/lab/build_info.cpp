@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace millrace::lab {
 
 BuildInfo build_info() {
@@ -15,9 +17,9 @@ BuildInfo build_info() {
 }
 
 std::string to_json(const BuildInfo& build) {
-  return nlohmann::json{
-      {"commit", build.commit}, {"compiler", build.compiler}, {"flags", build.flags}}
-      .dump();
+  const nlohmann::json document = {
+      {"commit", build.commit}, {"compiler", build.compiler}, {"flags", build.flags}};
+  return json_text(document);
 }
 
 }  // namespace millrace::lab

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json_text.h"
+
 namespace millrace {
 namespace {
 
@@ -56,9 +58,8 @@ std::optional<Rate> parse_rate(const Json& j) {
   return Rate{*type, *isa, *one, *all};
 }
 
-// Names come from the system and need not be UTF-8; a bad byte is replaced, never thrown over.
 std::string text_of(const Json& j) {
-  return j.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json_text(j, 2);
 }
 
 }  // namespace
