@@ -95,13 +95,37 @@ TEST(Cli, BenchMeasuresStoresAndCompares) {
   ASSERT_FALSE(json["rows"].empty());
   EXPECT_GT(json["rows"][0]["floor_percent"], 0);
   EXPECT_EQ(json["run"], 1);
-  EXPECT_EQ(millrace(args + " 2>/dev/null").exit_code, 0);
+  // A pattern that is no UTF-8: the command line is stored as it is, and printed as JSON can.
+  EXPECT_EQ(millrace(args + " --case [1$(printf '\\377')]x576_f32 2>/dev/null").exit_code, 0);
   const Ran verdicts = millrace("bench --compare run:1 run:2 --db " + db);
   EXPECT_EQ(verdicts.exit_code, 0);
   EXPECT_TRUE(holds(verdicts, "FAST") || holds(verdicts, "SLOW") || holds(verdicts, "SAME") ||
               holds(verdicts, "AMBIGUOUS"));
   EXPECT_TRUE(holds(millrace("runs --db " + db), "done"));
+  EXPECT_TRUE(holds(millrace("runs 2 --db " + db), ("millrace " + args).c_str()));
+  const Ran listed = millrace("runs --json --db " + db);
+  EXPECT_EQ(listed.exit_code, 0);
+  EXPECT_TRUE(nlohmann::json::parse(listed.text, nullptr, false).is_array()) << listed.text;
   for (const char* end : {"", "-wal", "-shm"}) std::remove((db + end).c_str());
+}
+
+TEST(Cli, RunsAreReadAndNeverMade) {
+  const std::string db = testing::TempDir() + "millrace_none_" + std::to_string(getpid()) + ".db";
+  for (const std::string command : {"runs", "bench --compare run:1 run:2"}) {
+    const Ran ran = millrace(command + " --db " + db + " 2>&1");
+    EXPECT_EQ(ran.exit_code, 2) << command;
+    EXPECT_TRUE(holds(ran, "no runs are stored")) << ran.text;
+    EXPECT_NE(access(db.c_str(), F_OK), 0) << command;
+  }
+}
+
+TEST(Cli, TheChainTakesNoOptionsOfTheKernels) {
+  for (const char* other : {"rmsnorm", "--case x", "--device cpu", "--seconds 1", "--threads 2",
+                            "--quick", "--list", "--write-profile x"}) {
+    const Ran ran = millrace(std::string("bench --chain ") + other + " 2>&1");
+    EXPECT_EQ(ran.exit_code, 2) << other << ": " << ran.text;
+    EXPECT_TRUE(holds(ran, "--chain")) << ran.text;
+  }
 }
 
 TEST(Cli, BenchRefusesADamagedStoreBeforeItMeasures) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "cli/bench_chain.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/recorder.h"
@@ -18,11 +19,12 @@ namespace {
 
 struct Options {
   lab::BenchFilter filter;
-  std::string device = "cpu", db, profile;
+  Recording recording;
+  std::string device = "cpu", profile;
   std::vector<std::string> compare;
   int threads = 0;
   double seconds = 0;
-  bool json = false, quick = false, list = false, no_store = false, chain = false;
+  bool json = false, quick = false, list = false, chain = false;
 
   bool compares_variants() const { return !compare.empty(); }
 };
@@ -83,7 +85,7 @@ Status print_list(const std::vector<lab::PlanItem>& plan, const Options& options
       fmt::print("{:<{}} {:<{}} {}; picked: {}\n", item.op->name, widths.op, item.problem.name,
                  widths.problem, fmt::join(variants, ", "), picked);
   }
-  if (options.json) fmt::print("{}\n", rows.dump(2));
+  if (options.json) print_json(rows);
   return {};
 }
 
@@ -96,7 +98,7 @@ nlohmann::json to_json(const lab::SessionResult& result,
           {"ceilings_before", lab::to_json(result.before)},
           {"ceilings_after", lab::to_json(result.after)},
           {"not_quiet", result.why_not_quiet()},
-          {"complete", !result.interrupted},
+          {"complete", result.complete()},
           {"failures", result.failures},
           {"rows", rows},
           {"verdicts", judged}};
@@ -150,13 +152,12 @@ int finish(const Options& options, const lab::SessionResult& result, Recorder& r
            const Status& profile) {
   const bool failed = !result.failures.empty();
   recorder.end(result.interrupted ? "interrupted" : failed ? "failed" : "done");
+  if (result.device_lost)
+    fmt::print(stderr, "millrace: the device is lost to this process; the rest was not measured\n");
   if (!profile.ok()) fmt::print(stderr, "millrace: {}\n", profile.message());
-  if (!recorder.status().ok())
-    fmt::print(stderr, "millrace: the run was not stored whole: {}\n", recorder.status().message());
-  else if (recorder.id() > 0 && !options.json)
-    fmt::print("stored as run {}\n", recorder.id());
+  const bool stored = recorder.report(!options.json);
   if (result.interrupted) return kInterrupted;
-  return failed || !recorder.status().ok() || !profile.ok() ? kFailed : 0;
+  return failed || !stored || !profile.ok() ? kFailed : 0;
 }
 
 int measure(const Options& options, const Machine& machine, lab::Target& target,
@@ -167,9 +168,8 @@ int measure(const Options& options, const Machine& machine, lab::Target& target,
     if (const Status status = prepare_comparison(options, target, plan, how); !status.ok())
       return fail(status);
   Recorder recorder;
-  if (!options.no_store)
-    if (const Status status = recorder.begin(options.db, target, machine); !status.ok())
-      return fail(status);
+  if (const Status status = recorder.begin(options.recording, target, machine); !status.ok())
+    return fail(status);
   const auto& stop = catch_interrupts();
   lab::Progress progress("bench");
   Printer printer(plan, !options.json, recorder);
@@ -187,7 +187,7 @@ int measure(const Options& options, const Machine& machine, lab::Target& target,
     document["device"] = target.device();
     document["machine"] = fingerprint(machine);
     document["run"] = recorder.id();
-    fmt::print("{}\n", document.dump(2));
+    print_json(document);
   } else {
     print_notes(*result, plan);
     if (!verdicts.empty()) print_verdicts(verdicts);
@@ -198,7 +198,7 @@ int measure(const Options& options, const Machine& machine, lab::Target& target,
 int compare_stored(const Options& options) {
   std::vector<std::vector<lab::Row>> rows;
   std::vector<std::string> machines;
-  auto store = open_store(options.db);
+  auto store = open_store(options.recording.db, lab::Store::Missing::refuse);
   if (!store.ok()) return fail(store.status());
   for (const auto& name : options.compare) {
     auto id = parse_run(name);
@@ -214,9 +214,7 @@ int compare_stored(const Options& options) {
   if (options.json) {
     auto judged = nlohmann::json::array();
     for (const auto& verdict : verdicts) judged.push_back(lab::to_json(verdict));
-    fmt::print(
-        "{}\n",
-        nlohmann::json{{"same_machine", machines[0] == machines[1]}, {"verdicts", judged}}.dump(2));
+    print_json(nlohmann::json{{"same_machine", machines[0] == machines[1]}, {"verdicts", judged}});
   } else {
     print_verdicts(verdicts);
     if (machines[0] != machines[1]) fmt::print("\nthe runs are of different machines\n");
@@ -246,8 +244,9 @@ int bench(Options options) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, int& exit_code) {
+void add_bench(CLI::App& app, const std::string& command_line, int& exit_code) {
   auto options = std::make_shared<Options>();
+  options->recording.command = command_line;
   CLI::App* command =
       app.add_subcommand("bench", "Verify kernels, then time them against this machine's ceilings");
   command->add_option("op", options->filter.ops, "Ops to measure; all when none is named");
@@ -264,18 +263,22 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--seconds", options->seconds, "Time per case and mode")
       ->check(CLI::Range(0.01, 3600.0));
-  command->add_option("--db", options->db, "Where runs are kept");
-  command->add_flag("--no-store", options->no_store, "Do not store the run");
+  command->add_option("--db", options->recording.db, "Where runs are kept");
+  command->add_flag("--no-store", options->recording.no_store, "Do not store the run");
   command->add_option("--write-profile", options->profile,
                       "Write the fastest variants of each class to this profile");
   command->add_flag("--quick", options->quick, "Fewer samples, less verification");
   command->add_flag("--list", options->list,
                     "Say what would be measured and what would be picked, and stop");
   command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--chain", options->chain,
-                    "The products of a whole model chained on the GPU, and nothing else");
+  CLI::Option* chain =
+      command->add_flag("--chain", options->chain,
+                        "The products of a whole model chained on the GPU, and nothing else");
+  for (const char* other : {"op", "--case", "--variant", "--compare", "--device", "--threads",
+                            "--seconds", "--write-profile", "--quick", "--list"})
+    chain->excludes(command->get_option(other));
   command->callback([options, &exit_code] {
-    exit_code = options->chain ? bench_chain(options->json) : bench(*options);
+    exit_code = options->chain ? bench_chain(options->recording, options->json) : bench(*options);
   });
 }
 

@@ -17,4 +17,24 @@ std::string size_text(size_t bytes) {
   return fmt::format("{:.1f} GiB", kib / (1024 * 1024));
 }
 
+namespace {
+
+std::string quoted(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos)
+    return std::string(word);
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
+std::string command_line(int argc, char** argv) {
+  std::string line = "millrace";
+  for (int i = 1; i < argc; ++i) line += " " + quoted(argv[i]);
+  return line;
+}
+
 }  // namespace millrace::cli

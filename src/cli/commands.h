@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -20,8 +21,16 @@ int fail(const Status& status);
 // "16 KiB", "93.8 MiB", "4.1 GiB".
 std::string size_text(size_t bytes);
 
-void add_bench(CLI::App& app, int& exit_code);
-int bench_chain(bool json);  // bench --chain
+// A document on standard output: what every --json prints.
+template <class Json>
+void print_json(const Json& document) {
+  fmt::print("{}\n", json_text(document, 2));
+}
+
+// The command line as a shell would take it again.
+std::string command_line(int argc, char** argv);
+
+void add_bench(CLI::App& app, const std::string& command_line, int& exit_code);
 void add_doctor(CLI::App& app, const Log& log, int& exit_code);
 void add_models(CLI::App& app, int& exit_code);
 void add_pull(CLI::App& app, int& exit_code);

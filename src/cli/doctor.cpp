@@ -124,7 +124,7 @@ void print_json(const Machine& machine, const Ceilings& ceilings,
                     {"ceilings", Json::parse(to_json(ceilings))},
                     {"findings", list},
                     {"usable", usable(findings)}};
-  fmt::print("{}\n", all.dump(2));
+  cli::print_json(all);
 }
 
 int doctor(const Log& log, bool json) {

@@ -48,7 +48,7 @@ int run(int argc, char** argv) {
   app.footer("MILLRACE_LOG=debug, info, warning, error or off sets what is logged on stderr.");
   app.require_subcommand(1);
   int exit_code = 0;
-  add_bench(app, exit_code);
+  add_bench(app, command_line(argc, argv), exit_code);
   add_doctor(app, log, exit_code);
   add_models(app, exit_code);
   add_pull(app, exit_code);

@@ -19,7 +19,7 @@ void print_json(const Catalog& catalog) {
                     {"type", e.type},
                     {"bytes", e.bytes},
                     {"path", printable(e.path)}});
-  fmt::print("{}\n", list.dump(2));
+  cli::print_json(list);
 }
 
 void print_table(const Catalog& catalog) {

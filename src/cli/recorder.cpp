@@ -3,16 +3,17 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "lab/build_info.h"
 #include "lab/report.h"
 #include "machine/json.h"
 
 namespace millrace::cli {
 
-Result<lab::Store> open_store(const std::string& path) {
-  if (!path.empty()) return lab::Store::open(path);
+Result<lab::Store> open_store(const std::string& path, lab::Store::Missing missing) {
+  if (!path.empty()) return lab::Store::open(path, missing);
   MILLRACE_ASSIGN(const auto own, lab::Store::default_path());
-  return lab::Store::open(own);
+  return lab::Store::open(own, missing);
 }
 
 Result<int64_t> parse_run(std::string_view text) {
@@ -26,22 +27,24 @@ Result<int64_t> parse_run(std::string_view text) {
   return id;
 }
 
-Status Recorder::begin(const std::string& path, const lab::Target& target, const Machine& machine) {
-  MILLRACE_ASSIGN(lab::Store store, open_store(path));
+Status Recorder::begin(const Recording& recording, const lab::Target& target,
+                       const Machine& machine) {
+  if (recording.no_store) return {};
+  MILLRACE_ASSIGN(lab::Store store, open_store(recording.db, lab::Store::Missing::make));
   const lab::BuildInfo build = lab::build_info();
-  MILLRACE_ASSIGN(
-      id_, store.begin_run({.device = std::string(target.device()),
-                            .machine = fingerprint(machine),
-                            .machine_json = to_json(machine),
-                            .commit = build.commit,
-                            .build_json = lab::to_json(build),
-                            .command = fmt::format("bench --threads {}", target.n_lanes())}));
+  MILLRACE_ASSIGN(id_, store.begin_run({.device = std::string(target.device()),
+                                        .machine = fingerprint(machine),
+                                        .machine_json = to_json(machine),
+                                        .commit = build.commit,
+                                        .build_json = lab::to_json(build),
+                                        .command = recording.command}));
   store_.emplace(std::move(store));
   return {};
 }
 
 void Recorder::add_ceilings(std::string_view when, const lab::Roof& roof) {
-  if (store_ && status_.ok()) status_ = store_->add_ceilings(id_, when, lab::to_json(roof).dump());
+  if (store_ && status_.ok())
+    status_ = store_->add_ceilings(id_, when, json_text(lab::to_json(roof)));
 }
 
 void Recorder::add_rows(const std::vector<lab::Row>& rows) {
@@ -50,6 +53,14 @@ void Recorder::add_rows(const std::vector<lab::Row>& rows) {
 
 void Recorder::end(std::string_view state) {
   if (store_ && status_.ok()) status_ = store_->end_run(id_, state);
+}
+
+bool Recorder::report(bool say) const {
+  if (!status_.ok())
+    fmt::print(stderr, "millrace: the run was not stored whole: {}\n", status_.message());
+  else if (id_ > 0 && say)
+    fmt::print("stored as run {}\n", id_);
+  return status_.ok();
 }
 
 }  // namespace millrace::cli

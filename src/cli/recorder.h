@@ -12,17 +12,26 @@
 
 namespace millrace::cli {
 
-// The file named, or the user's own when the name is empty.
-Result<lab::Store> open_store(const std::string& path);
+// The file named, or the user's own when the name is empty; one that is to be read must exist.
+Result<lab::Store> open_store(const std::string& path, lab::Store::Missing missing);
 // "run:12" or "12".
 Result<int64_t> parse_run(std::string_view text);
 
+// Where a run goes and what it was asked for as.
+struct Recording {
+  std::string db;       // empty: the user's own
+  std::string command;  // the command line
+  bool no_store = false;
+};
+
 class Recorder {
  public:
-  Status begin(const std::string& path, const lab::Target& target, const Machine& machine);
+  Status begin(const Recording& recording, const lab::Target& target, const Machine& machine);
   void add_ceilings(std::string_view when, const lab::Roof& roof);
   void add_rows(const std::vector<lab::Row>& rows);
   void end(std::string_view state);
+  // Says on stderr when the run was not stored whole, else (`say`) under which number it was.
+  bool report(bool say) const;
 
   int64_t id() const { return id_; }  // 0: not recording
   const Status& status() const { return status_; }

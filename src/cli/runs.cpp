@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/recorder.h"
 #include "lab/report.h"
@@ -35,7 +36,7 @@ int list_runs(lab::Store& store, const Options& options) {
       fmt::print("{:>5} {:<20} {:<11} {:<6} {:>5} {:<21} {}\n", run.id, run.started, run.state,
                  run.device, run.n_results, run.commit, run.machine);
   }
-  if (options.json) fmt::print("{}\n", rows.dump(2));
+  if (options.json) print_json(rows);
   return 0;
 }
 
@@ -53,11 +54,11 @@ int show_run(lab::Store& store, const Options& options) {
       document["results"].push_back(lab::to_json(row));
       document["results"].back()["samples_us"] = row.samples_us;
     }
-    fmt::print("{}\n", document.dump(2));
+    print_json(document);
     return 0;
   }
-  fmt::print("run {}: {}, {}, commit {}\n{}\n\n", run->id, run->started, run->state, run->commit,
-             run->machine);
+  fmt::print("run {}: {}, {}, commit {}\n{}\n{}\n\n", run->id, run->started, run->state,
+             run->commit, printable(run->command), run->machine);
   const lab::TableWidths widths = lab::widths_of(*rows);
   fmt::print("{}", lab::table_header(widths));
   for (const auto& row : *rows) fmt::print("{}", lab::table_line(row, widths));
@@ -65,7 +66,7 @@ int show_run(lab::Store& store, const Options& options) {
 }
 
 int runs(const Options& options) {
-  auto store = open_store(options.db);
+  auto store = open_store(options.db, lab::Store::Missing::refuse);
   if (!store.ok()) return fail(store.status());
   return options.run.empty() ? list_runs(*store, options) : show_run(*store, options);
 }

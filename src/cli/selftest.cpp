@@ -52,7 +52,7 @@ std::vector<Outcome> run_steps(lab::Runner& runner, const Op* only, bool table,
   std::vector<Outcome> outcomes;
   if (table) print_header();
   for (const auto& step : steps) {
-    if (stop) break;
+    if (stop || (!outcomes.empty() && outcomes.back().device_lost)) break;
     progress.at(static_cast<double>(outcomes.size()) / static_cast<double>(steps.size()),
                 fmt::format("{}/{} {}", step.op->name, step.variant->name, name_of(step.suite)));
     outcomes.push_back(test_variant(runner, *step.op, *step.variant, step.suite));
@@ -63,6 +63,7 @@ std::vector<Outcome> run_steps(lab::Runner& runner, const Op* only, bool table,
 }
 
 int report(const std::vector<Outcome>& outcomes, const Options& options, bool interrupted) {
+  const bool lost = !outcomes.empty() && outcomes.back().device_lost;
   int n_cases = 0, n_failed = 0, n_no_isa = 0;
   auto rows = nlohmann::json::array();
   for (const Outcome& o : outcomes) {
@@ -72,15 +73,18 @@ int report(const std::vector<Outcome>& outcomes, const Options& options, bool in
     rows.push_back(to_json(o));
   }
   if (options.json)
-    fmt::print("{}\n", nlohmann::json{{"device", options.device},
-                                      {"seed", lab::kSelftestSeed},
-                                      {"complete", !interrupted},
-                                      {"failed", n_failed},
-                                      {"outcomes", rows}}
-                           .dump(2));
+    print_json(nlohmann::json{{"device", options.device},
+                              {"seed", lab::kSelftestSeed},
+                              {"complete", !interrupted && !lost},
+                              {"failed", n_failed},
+                              {"outcomes", rows}});
   else
     fmt::print("\n{} suites, {} failed, {} without their ISA here; {} cases passed (seed {})\n",
                outcomes.size(), n_failed, n_no_isa, n_cases, lab::kSelftestSeed);
+  if (lost) {
+    fmt::print(stderr, "millrace: the device is lost to this process; the rest was not tested\n");
+    return kFailed;
+  }
   if (interrupted) {
     fmt::print(stderr, "millrace: interrupted; the rest was not tested\n");
     return kInterrupted;

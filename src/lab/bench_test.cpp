@@ -7,6 +7,7 @@
 #include "kernels/matmul/op.h"
 #include "lab/bytes.h"
 #include "lab/ring.h"
+#include "lab/selftest.h"
 #include "lab/session.h"
 #include "lab/toy_op_test.h"
 #include "lab/verdict.h"
@@ -73,6 +74,83 @@ TEST_F(Bench, EveryTimedCallIsVerified) {
 
 TEST_F(Bench, AVariantsOwnErrorIsReported) {
   EXPECT_NE(bench({"fails"}).status().message().find("never works"), std::string_view::npos);
+}
+
+// A target whose device breaks at its first case.
+class BreakingTarget : public Target {
+ public:
+  int n_mounts = 0, n_roofs = 0;
+
+  std::string_view device() const override { return "cuda"; }
+  int n_lanes() const override { return 1; }
+  std::span<const std::string_view> modes() const override { return {}; }
+  bool has(const Variant&) const override { return true; }
+  size_t cache_bytes() const override { return 0; }
+  Result<Roof> measure_roof(Effort) override {
+    ++n_roofs;
+    return Roof{};
+  }
+  Result<std::unique_ptr<Rig>> mount(const Op&, const Case&, std::span<const Variant* const>,
+                                     const MountOptions&) override {
+    ++n_mounts;
+    return error(Code::device_lost, "an illegal address");
+  }
+};
+
+struct Silent : Listener {
+  void on_ceilings(std::string_view, const Roof&) override {}
+  void on_case(const CaseRun&, const std::vector<Row>&) override {}
+  void on_failure(const std::string&) override {}
+};
+
+TEST_F(Bench, ALostDeviceEndsTheSession) {
+  BreakingTarget breaking;
+  Progress progress("bench");
+  Silent silent;
+  const std::vector<PlanItem> plan = {toy::item({"twice"}), toy::item({"again"})};
+  auto result = run_session(breaking, plan, short_options(), stop, progress, silent);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(result->device_lost);
+  EXPECT_FALSE(result->complete());
+  EXPECT_EQ(result->failures.size(), 1u);
+  EXPECT_EQ(breaking.n_mounts, 1);
+  EXPECT_EQ(breaking.n_roofs, 1);  // and it is not asked for its ceilings again
+}
+
+// A runner whose device breaks at its first call.
+class BreakingRunner : public Runner {
+ public:
+  int n_calls = 0;
+
+  std::string_view device() const override { return "cuda"; }
+  bool owns(const Variant&) const override { return true; }
+  bool has(const Variant&) const override { return true; }
+  std::span<const int> lane_counts() const override {
+    static constexpr std::array kCounts = {1};
+    return kCounts;
+  }
+  Status run(Instance&, const Variant&, int) override {
+    ++n_calls;
+    return error(Code::device_lost, "an illegal address");
+  }
+};
+
+TEST_F(Bench, ALostDeviceEndsTheSelftest) {
+  BreakingRunner breaking;
+  const Op two_cases = {.name = "toy",
+                        .variants = toy::variants,
+                        .cases =
+                            [] {
+                              return std::vector{toy::make_case(8), toy::make_case(9)};
+                            },
+                        .validate = toy::kOp.validate,
+                        .key = toy::kOp.key};
+  const Outcome outcome =
+      test_variant(breaking, two_cases, *toy::variant("twice"), Suite::conformance);
+  EXPECT_TRUE(outcome.device_lost);
+  EXPECT_EQ(outcome.verdict, Verdict::failed);
+  EXPECT_EQ(outcome.failures.size(), 1u);
+  EXPECT_EQ(breaking.n_calls, 1);
 }
 
 TEST_F(Bench, AStopKeepsWholeRounds) {

@@ -1,5 +1,6 @@
 #include "lab/cuda_chain.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/philox.h"
@@ -37,13 +38,14 @@ class Chain {
     MILLRACE_ASSIGN(flusher_, DeviceBuffer::make(2 * machine.gpus.at(0).l2_bytes));
     MILLRACE_TRY(fill_weights());
     MILLRACE_ASSIGN(activations_, DeviceBuffer::make((n_products() + 1) * kRoom * 2));
+    MILLRACE_ASSIGN(outputs_, PinnedBuffer::make(activations_.bytes()));
     return choose(machine);
   }
 
   size_t n_products() const { return kLayers * kProducts.size(); }
   double read_bytes() const { return 2.0 * kLayers * static_cast<double>(layer_elems()); }
-  std::string_view variant() const { return variant_->name; }
-  std::string_view witness() const { return witness_->name; }
+  const Variant& variant() const { return *variant_; }
+  const Variant& witness() const { return *witness_; }
 
   // What the witness makes of it: the bits every sample must give.
   Status find_expected() {
@@ -52,7 +54,8 @@ class Chain {
     MILLRACE_TRY(program.prepare());
     MILLRACE_TRY(reset());
     MILLRACE_TRY(program.launch(stream_));
-    MILLRACE_ASSIGN(expected_, outputs());
+    MILLRACE_TRY(fetch_outputs());
+    expected_.assign(outputs_.data(), outputs_.data() + outputs_.bytes());
     build(*variant_, program_);
     MILLRACE_TRY(program_.prepare());
     MILLRACE_ASSIGN(graph_, program_.capture(stream_, 0, program_.n_calls()));
@@ -65,8 +68,8 @@ class Chain {
     MILLRACE_TRY(start_.record(stream_));
     MILLRACE_TRY(graph_.launch(stream_));
     MILLRACE_TRY(stop_.record(stream_));
-    MILLRACE_ASSIGN(const auto got, outputs());
-    if (got != expected_)
+    MILLRACE_TRY(fetch_outputs());
+    if (!std::equal(expected_.begin(), expected_.end(), outputs_.data()))
       return error(Code::wrong_result, "the chain of {} gave other bits than {}", variant_->name,
                    witness_->name);
     return stop_.us_since(start_);
@@ -131,16 +134,15 @@ class Chain {
     return stream_.sync();
   }
 
-  Result<std::vector<std::byte>> outputs() {
-    std::vector<std::byte> bytes(activations_.bytes());
-    MILLRACE_TRY(stream_.copy_to_host(bytes.data(), activations_.data(), bytes.size()));
-    MILLRACE_TRY(stream_.sync());
-    return bytes;
+  Status fetch_outputs() {
+    MILLRACE_TRY(stream_.copy_to_host(outputs_.data(), activations_.data(), outputs_.bytes()));
+    return stream_.sync();
   }
 
   Stream stream_;
   Event start_, stop_;
   DeviceBuffer flusher_, weights_, activations_;
+  PinnedBuffer outputs_;
   const Variant *variant_ = nullptr, *witness_ = nullptr;
   DeviceProgram program_;
   Graph graph_;
@@ -149,22 +151,24 @@ class Chain {
 
 }  // namespace
 
-Result<ChainResult> measure_chain(const Machine& machine, int n_samples) {
-  MILLRACE_ASSIGN(const auto target, make_target("cuda", machine, 0));
-  MILLRACE_ASSIGN(const Roof before, target->measure_roof(Effort::full));
+Result<ChainRun> measure_chain(const Machine& machine, int n_samples) {
   Chain chain;
   MILLRACE_TRY(chain.prepare(machine));
   MILLRACE_TRY(chain.find_expected());
-  ChainResult result{.read_bytes = chain.read_bytes(),
-                     .n_products = chain.n_products(),
-                     .variant = chain.variant(),
-                     .witness = chain.witness()};
-  for (int i = 0; i < n_samples; ++i) {
+  Series series{&chain.variant(), "cold graph", {}}, twin = series;
+  for (int i = 0; i < 2 * n_samples; ++i) {
     MILLRACE_ASSIGN(const double us, chain.sample_us());
-    result.us.push_back(us);
+    (i % 2 == 0 ? series : twin).us.push_back(us);
   }
-  MILLRACE_ASSIGN(const Roof after, target->measure_roof(Effort::full));
-  result.read_gbps = max_of(before, after).read_gbps;
+  ChainRun result{.run = {}, .n_products = chain.n_products(), .witness = chain.witness().name};
+  result.run.op = op_named("matmul");
+  result.run.problem.name = "qwen3_0.6b_chain";
+  result.run.problem.floor = {.read_bytes = chain.read_bytes(),
+                              .bf16_macs = chain.read_bytes() / 2};
+  result.run.key = fmt::format("rows=1 chain={}", result.n_products);
+  result.run.series.push_back(std::move(series));
+  result.run.twins.push_back(std::move(twin));
+  result.run.mount = {.n_entries = 1, .cold_bytes = chain.read_bytes(), .checked = {}};
   return result;
 }
 

@@ -4,21 +4,19 @@
 #pragma once
 
 #include "base/status.h"
-#include "lab/stats.h"
+#include "lab/bench.h"
 #include "machine/machine.h"
 
 namespace millrace::lab {
 
-struct ChainResult {
-  std::vector<double> us = {};  // one per sample, of the whole chain
-  double read_bytes = 0;
-  double read_gbps = 0;  // the device's measured read bandwidth
+struct ChainRun {
+  CaseRun run;  // of matmul: one series and its twin, a sample of which is the whole chain
   size_t n_products = 0;
-  std::string_view variant, witness;  // the variant timed, and the one whose bits it must give
+  std::string_view witness;  // the variant whose bits the timed one must give
 };
 
 // Every sample starts with a flushed L2 and poisoned outputs, and all its outputs are compared bit
 // for bit with those of another variant of the class, launched call by call.
-Result<ChainResult> measure_chain(const Machine& machine, int n_samples);
+Result<ChainRun> measure_chain(const Machine& machine, int n_samples);
 
 }  // namespace millrace::lab

@@ -17,6 +17,7 @@ void test_case(const Trial& trial, Suite suite, Outcome& out) {
     return;
   }
   const Status status = instance.ok() ? check(suite, trial) : instance.status();
+  out.device_lost = status.code() == Code::device_lost;
   if (status.ok())
     ++out.n_passed;
   else
@@ -58,7 +59,8 @@ Outcome test_variant(Runner& runner, const Op& op, const Variant& variant, Suite
   }
   const int64_t start = now_ns();
   for (const Case& problem : op.cases())
-    if (!problem.timed) test_case({runner, op, variant, problem, seed}, suite, out);
+    if (!problem.timed && !out.device_lost)
+      test_case({runner, op, variant, problem, seed}, suite, out);
   out.verdict = verdict_of(out);
   out.seconds = static_cast<double>(now_ns() - start) * 1e-9;
   return out;

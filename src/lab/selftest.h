@@ -34,6 +34,7 @@ struct Outcome {
   int n_declined = 0;                      // cases it does not take
   std::vector<std::string> failures = {};  // one message per failed case, naming it and the seed
   double seconds = 0;
+  bool device_lost = false;  // a case broke the device: nothing after it was or can be tested
 
   bool ok() const { return verdict != Verdict::failed && verdict != Verdict::declined; }
 };

@@ -47,6 +47,7 @@ class Session {
         fmt::format("{}/{}: {}", item.op->name, item.problem.name, run.status().message()));
     progress_.clear();
     listener_.on_failure(result_.failures.back());
+    result_.device_lost = run.status().code() == Code::device_lost;
     return {};
   }
 
@@ -54,7 +55,7 @@ class Session {
     progress_.at(0, "measuring the ceilings");
     MILLRACE_ASSIGN(result_.before, measure("before"));
     const auto n = static_cast<double>(plan.size());
-    for (size_t i = 0; i < plan.size() && !stop; ++i) {
+    for (size_t i = 0; i < plan.size() && !stop && !result_.device_lost; ++i) {
       const std::string name = fmt::format("{}/{}", plan[i].op->name, plan[i].problem.name);
       const Watch watch{stop, [&](double share, std::string_view what) {
                           progress_.at((static_cast<double>(i) + share) / n,
@@ -64,7 +65,7 @@ class Session {
     }
     result_.interrupted = result_.interrupted || stop;
     result_.after = result_.before;
-    if (!stop) {
+    if (!stop && !result_.device_lost) {
       MILLRACE_ASSIGN(result_.after, measure("after"));
     }
     result_.rows = all_rows(result_, target_);

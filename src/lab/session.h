@@ -21,7 +21,9 @@ struct SessionResult {
   Roof before, after, roof;           // roof: the best of all measurements
   bool raised = false;                // a row beat its floor, so the ceilings were measured again
   bool interrupted = false;
+  bool device_lost = false;  // by the last case of `failures`; the rest was not measured
 
+  bool complete() const { return !interrupted && !device_lost; }
   double spread() const { return spread_of(before, after); }
   // Empty when it was; else why the percentages are not to be trusted.
   std::string why_not_quiet() const;

@@ -137,25 +137,48 @@ Result<std::filesystem::path> Store::default_path() {
   return std::filesystem::path(home) / ".local" / "share" / "millrace" / "lab.db";
 }
 
-Result<Store> Store::open(const std::filesystem::path& path) {
+namespace {
+
+Status make_folder_of(const std::filesystem::path& path) {
   std::error_code failure;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failure);
-  if (failure)
-    return error(Code::io_error, "cannot make the folder {}: {}", path.parent_path().string(),
-                 failure.message());
+  if (!failure) return {};
+  return error(Code::io_error, "cannot make the folder {}: {}", path.parent_path().string(),
+               failure.message());
+}
+
+Status no_runs_at(std::string_view path) {
+  return error(Code::not_found,
+               "no runs are stored at {}: millrace bench stores them, there or where --db says",
+               path);
+}
+
+}  // namespace
+
+Result<Store> Store::open(const std::filesystem::path& path, Missing missing) {
   Store store;
   store.path_ = path.string();
-  sqlite3* db = nullptr;
-  const int code =
-      sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
-  store.db_.reset(db);
-  if (code != SQLITE_OK) return sqlite_failure(db, store.path_);
-  sqlite3_busy_timeout(db, 5000);
-  MILLRACE_TRY(store.prepare_schema());
+  MILLRACE_TRY(store.open_file(missing));
+  MILLRACE_TRY(store.prepare_schema(missing));
   return store;
 }
 
-Status Store::prepare_schema() {
+Status Store::open_file(Missing missing) {
+  std::error_code failure;
+  if (missing == Missing::make)
+    MILLRACE_TRY(make_folder_of(path_));
+  else if (!std::filesystem::exists(path_, failure))
+    return no_runs_at(path_);
+  sqlite3* db = nullptr;
+  const int create = missing == Missing::make ? SQLITE_OPEN_CREATE : 0;
+  const int code = sqlite3_open_v2(path_.c_str(), &db, SQLITE_OPEN_READWRITE | create, nullptr);
+  db_.reset(db);
+  if (code != SQLITE_OK) return sqlite_failure(db, path_);
+  sqlite3_busy_timeout(db, 5000);
+  return {};
+}
+
+Status Store::prepare_schema(Missing missing) {
   sqlite3* db = db_.get();
   MILLRACE_ASSIGN(const int64_t n_tables,
                   integer_of(db, path_, "SELECT count(*) FROM sqlite_master"));
@@ -169,6 +192,7 @@ Status Store::prepare_schema() {
                  "{} was written by a newer Millrace (schema {}; this one knows {}); name another "
                  "file with --db",
                  path_, version, kSchema);
+  if (n_tables == 0 && missing == Missing::refuse) return no_runs_at(path_);
   MILLRACE_TRY(exec(db, path_, "PRAGMA journal_mode = WAL"));
   MILLRACE_TRY(exec(db, path_, "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON"));
   Transaction transaction(db, path_);

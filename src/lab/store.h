@@ -29,8 +29,8 @@ struct RunSummary {
 
 class Store {
  public:
-  // Makes the file, its folder and its tables when they are missing.
-  static Result<Store> open(const std::filesystem::path& path);
+  enum class Missing { make, refuse };  // the file, its folder and its tables
+  static Result<Store> open(const std::filesystem::path& path, Missing missing = Missing::make);
   // $XDG_DATA_HOME/millrace/lab.db, or below $HOME/.local/share.
   static Result<std::filesystem::path> default_path();
 
@@ -48,7 +48,8 @@ class Store {
   struct Close {
     void operator()(sqlite3* db) const;
   };
-  Status prepare_schema();
+  Status open_file(Missing missing);
+  Status prepare_schema(Missing missing);
 
   std::unique_ptr<sqlite3, Close> db_;
   std::string path_;

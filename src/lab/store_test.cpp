@@ -86,6 +86,16 @@ TEST_F(StoreTest, KeepsRunsRowsAndSamples) {
   EXPECT_EQ(store->rows(99).status().code(), Code::not_found);
 }
 
+TEST_F(StoreTest, WhatIsToBeReadIsNotMade) {
+  EXPECT_EQ(Store::open(file, Store::Missing::refuse).status().code(), Code::not_found);
+  EXPECT_FALSE(fs::exists(file.parent_path()));
+  write_text(file, "");
+  EXPECT_EQ(Store::open(file, Store::Missing::refuse).status().code(), Code::not_found);
+  EXPECT_EQ(fs::file_size(file), 0u);
+  ASSERT_TRUE(Store::open(file).ok());
+  EXPECT_TRUE(Store::open(file, Store::Missing::refuse).ok());
+}
+
 TEST_F(StoreTest, TwoProcessesShareIt) {
   auto a = Store::open(file), b = Store::open(file);
   ASSERT_TRUE(a.ok() && b.ok());

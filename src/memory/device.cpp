@@ -93,11 +93,6 @@ Status Stream::copy_to_host(void* dst, const void* src, size_t bytes) const {
                      "copy to host");
 }
 
-Status Stream::copy_on_device(void* dst, const void* src, size_t bytes) const {
-  return cuda_status(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, raw(*this)),
-                     "copy on device");
-}
-
 Status Stream::fill(void* dst, int byte, size_t bytes) const {
   return cuda_status(cudaMemsetAsync(dst, byte, bytes, raw(*this)), "fill");
 }
@@ -192,9 +187,6 @@ Status Stream::copy_to_device(void*, const void*, size_t) const {
   return no_cuda();
 }
 Status Stream::copy_to_host(void*, const void*, size_t) const {
-  return no_cuda();
-}
-Status Stream::copy_on_device(void*, const void*, size_t) const {
   return no_cuda();
 }
 Status Stream::fill(void*, int, size_t) const {

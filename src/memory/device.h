@@ -74,7 +74,6 @@ class Stream {
   Status sync() const;
   Status copy_to_device(void* dst, const void* src, size_t bytes) const;
   Status copy_to_host(void* dst, const void* src, size_t bytes) const;
-  Status copy_on_device(void* dst, const void* src, size_t bytes) const;
   Status fill(void* dst, int byte, size_t bytes) const;
   // Everything launched between begin_capture and end_capture becomes a graph instead of running.
   Status begin_capture() const;
