@@ -68,6 +68,9 @@ inline Float power_of_two(Int n) {
 
 #include "base/math_body.inc"
 
+namespace one = math::avx2;
+#include "base/math_several.inc"
+
 }  // namespace
 }  // namespace millrace::math::avx2
 MILLRACE_TARGET_END

@@ -71,6 +71,9 @@ inline Float power_of_two(Int n) {
 
 #include "base/math_body.inc"
 
+namespace one = math::avx512;
+#include "base/math_several.inc"
+
 }  // namespace
 }  // namespace millrace::math::avx512
 MILLRACE_TARGET_END

@@ -17,6 +17,7 @@ namespace {
 
 // The functions under test, by number, so that one loop serves every width.
 enum Function { kExp, kSigmoid, kSilu, kSin, kCos, kLog, kFunctions };
+constexpr int kOfSeveral = kSilu + 1;  // the first ones exist for several vectors at once
 constexpr const char* kNames[] = {"exp", "sigmoid", "silu", "sin", "cos", "log"};
 
 #define MILLRACE_APPLY(space)                        \
@@ -37,6 +38,19 @@ constexpr const char* kNames[] = {"exp", "sigmoid", "silu", "sin", "cos", "log"}
     }                                                \
   }
 
+#define MILLRACE_APPLY_SEVERAL(space, load, store, width)               \
+  void map_several(int function, const float* x, float* y, size_t n) {  \
+    constexpr size_t kWidth = width;                                    \
+    for (size_t i = 0; i + 4 * kWidth <= n; i += 4 * kWidth) {          \
+      space::Float v;                                                   \
+      for (size_t j = 0; j < 4; ++j) v.v[j] = load(x + i + j * kWidth); \
+      v = function == kExp       ? space::exp(v)                        \
+          : function == kSigmoid ? space::sigmoid(v)                    \
+                                 : space::silu(v);                      \
+      for (size_t j = 0; j < 4; ++j) store(y + i + j * kWidth, v.v[j]); \
+    }                                                                   \
+  }
+
 namespace scalar {
 MILLRACE_APPLY(math)
 }
@@ -48,6 +62,7 @@ void map(int function, const float* x, float* y, size_t n) {
   for (size_t i = 0; i + 8 <= n; i += 8)
     _mm256_storeu_ps(y + i, apply(function, _mm256_loadu_ps(x + i)));
 }
+MILLRACE_APPLY_SEVERAL(math::avx2::several, _mm256_loadu_ps, _mm256_storeu_ps, 8)
 }  // namespace avx2
 MILLRACE_TARGET_END
 
@@ -58,6 +73,7 @@ void map(int function, const float* x, float* y, size_t n) {
   for (size_t i = 0; i + 16 <= n; i += 16)
     _mm512_storeu_ps(y + i, apply(function, _mm512_loadu_ps(x + i)));
 }
+MILLRACE_APPLY_SEVERAL(math::avx512::several, _mm512_loadu_ps, _mm512_storeu_ps, 16)
 }  // namespace avx512
 MILLRACE_TARGET_END
 
@@ -119,16 +135,16 @@ std::vector<float> inputs(uint32_t stride) {
   out.insert(out.end(), more.begin(), more.end());
   Rng rng(5);
   for (int i = 0; i < 200000; ++i) out.push_back(30.0f * rng.normal());
-  out.resize((out.size() + 15) / 16 * 16);
+  out.resize((out.size() + 63) / 64 * 64);
   return out;
 }
 
 using Map = void (*)(int function, const float* x, float* y, size_t n);
 
-void expect_scalar_bits(Map map) {
+void expect_scalar_bits(Map map, int n_functions) {
   const std::vector<float> x = inputs(7919);
   std::vector<float> y(x.size());
-  for (int f = 0; f < kFunctions; ++f) {
+  for (int f = 0; f < n_functions; ++f) {
     map(f, x.data(), y.data(), x.size());
     size_t n_different = 0;
     for (size_t i = 0; i < x.size(); ++i) {
@@ -145,12 +161,14 @@ void expect_scalar_bits(Map map) {
 
 TEST(Math, Avx2GivesTheScalarBits) {
   if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this CPU has no avx2";
-  expect_scalar_bits(avx2::map);
+  expect_scalar_bits(avx2::map, kFunctions);
+  expect_scalar_bits(avx2::map_several, kOfSeveral);
 }
 
 TEST(Math, Avx512GivesTheScalarBits) {
   if (!__builtin_cpu_supports("avx512dq")) GTEST_SKIP() << "this CPU has no avx512";
-  expect_scalar_bits(avx512::map);
+  expect_scalar_bits(avx512::map, kFunctions);
+  expect_scalar_bits(avx512::map_several, kOfSeveral);
 }
 
 bool in_domain(int function, float x) {

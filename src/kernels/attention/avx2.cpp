@@ -1,6 +1,9 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
 
 #include "base/isa.h"
 #include "base/math_avx2.h"
@@ -15,8 +18,10 @@ using Float = __m256;
 using lanes::avx2::largest_of;
 using lanes::avx2::plain_nan;
 using math::avx2::exp;
+namespace several = math::avx2::several;
 
 constexpr int kWidth = 8;
+constexpr int kBlockQueries = 6;
 constexpr int kWideQueries = 3;  // of 16 registers: 3 x 4 sums, 4 right factors in turn, one left
 
 inline Float load(const float* p) {
@@ -48,6 +53,13 @@ inline Float multiply(Float a, Float b) {
 }
 inline Float maximum(Float a, Float b) {
   return _mm256_max_ps(a, b);
+}
+
+// Lanes from n on hold `other`.
+inline Float first_lanes(Float x, long long n, float other) {
+  const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i live = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), index);
+  return _mm256_blendv_ps(splat(other), x, _mm256_castsi256_ps(live));
 }
 
 inline float fold_sum(const Float (&x)[2]) {

@@ -1,6 +1,9 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
 
 #include "base/isa.h"
 #include "base/math_avx512.h"
@@ -18,9 +21,11 @@ using Float = __m512;
 using lanes::avx512::largest_of;
 using lanes::avx512::plain_nan;
 using math::avx512::exp;
+namespace several = math::avx512::several;
 
 constexpr int kWidth = 16;
-constexpr int kWideQueries = 6;  // of 32 registers: 6 x 4 sums, 4 right factors, one left
+constexpr int kBlockQueries = 12;  // 12 x 2 sums: converting takes 2 of 26 operations
+constexpr int kWideQueries = 6;    // of 32 registers: 6 x 4 sums, 4 right factors, one left
 
 inline Float load(const float* p) {
   return _mm512_loadu_ps(p);
@@ -51,6 +56,12 @@ inline Float multiply(Float a, Float b) {
 }
 inline Float maximum(Float a, Float b) {
   return _mm512_max_ps(a, b);
+}
+
+// Lanes from n on hold `other`.
+inline Float first_lanes(Float x, long long n, float other) {
+  const auto live = static_cast<__mmask16>(n >= kWidth ? 0xffff : (1u << n) - 1);
+  return _mm512_mask_blend_ps(live, splat(other), x);
 }
 
 inline float fold_sum(const Float (&x)[1]) {

@@ -4,13 +4,13 @@
 // positions. For one query head and one chunk, over the chunk's tokens up to the row's position:
 //   score[t] = (FMA chain over d ascending from +0 of q[d] * k[t][d]) * scale
 //   max = the greatest score
-//   p[t] = exp(score[t] - max), exp by base/math; 0 in place of max where that is -Inf, here and in
-//          the fold
+//   p[t] = exp(score[t] - max), exp by base/math; where max is -Inf, 0 is subtracted in its place
 //   sum = 16 lanes, lane j adding p[j], p[j + 16], ... ascending from +0, folded 8+8, 4+4, 2+2, 1+1
 //   o[d] = FMA chain over t ascending from +0 of p[t] * v[t][d]
 // The chunks' (max, sum, o) are folded left in ascending order:
 //   M' = max(M, max); a = exp(M - M'); b = exp(max - M'); L = fma(L, a, sum * b);
-//   O[d] = fma(O[d], a, o[d] * b)
+//   O[d] = fma(O[d], a, o[d] * b), where M' is -Inf with 0 subtracted in its place: a chunk whose
+//   scores are all -Inf keeps that as its max and weighs nothing
 // and out[d] = O[d] * (1 / L); a NaN is written as 0x7fc00000. K and V are as stored, widened
 // exactly. Nothing depends on which rows are computed together, so any grouping of rows, heads and
 // lanes gives the same bits.

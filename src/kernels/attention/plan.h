@@ -55,15 +55,17 @@ inline long long record_floats(const Args& a) {
   return (a.head_dim + 2 + 15) / 16 * 16;
 }
 
-// The workspace: per lane the scores of a unit and two sets of its records; then the records of cut
-// units, by the lane that begins one (each begins one at most) and chunk.
+// The workspace: per lane a unit's query vectors and scores, kChunkTokens floats each, and two sets
+// of its records; then the records of cut units, by the lane that begins one (each begins one at
+// most) and chunk.
 struct Workspace {
   float* base;
   long long record, n_lanes, n_chunks, unit_queries;
 
   Workspace(const Args& args, int n_lanes, std::byte* bytes);
-  long long lane_floats() const { return unit_queries * (kChunkTokens + 2 * record); }
-  float* scores(int lane) const { return base + lane * lane_floats(); }
+  long long lane_floats() const { return unit_queries * (2 * kChunkTokens + 2 * record); }
+  float* queries(int lane) const { return base + lane * lane_floats(); }
+  float* scores(int lane) const { return queries(lane) + unit_queries * kChunkTokens; }
   float* state(int lane) const { return scores(lane) + unit_queries * kChunkTokens; }
   float* chunk(int lane) const { return state(lane) + unit_queries * record; }
   float* cut(int first_lane, long long chunk) const {
