@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "model/catalog.h"
@@ -18,7 +19,7 @@ void print_json(const Catalog& catalog) {
                     {"store", e.store},
                     {"type", e.type},
                     {"bytes", e.bytes},
-                    {"path", printable(e.path)}});
+                    {"path", e.path}});
   cli::print_json(list);
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/utf8.h"
+#include "base/json_text.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "lab/progress.h"
@@ -24,10 +24,10 @@ struct Options {
 void print(const Pulled& pulled, bool json) {
   if (json) {
     const nlohmann::ordered_json document = {{"name", pulled.name},
-                                             {"path", printable(pulled.path)},
+                                             {"path", pulled.path},
                                              {"bytes", pulled.bytes},
                                              {"was_there", pulled.was_there}};
-    fmt::print("{}\n", document.dump(2));
+    fmt::print("{}\n", json_text(document, 2));
     return;
   }
   fmt::print("{} {} ({}): {}\n", pulled.name, pulled.was_there ? "is here already" : "is here",
