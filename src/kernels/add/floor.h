@@ -9,7 +9,8 @@ namespace millrace::add {
 
 inline Floor floor_of(const Args& a) {
   const auto elems = static_cast<double>(a.n_rows * a.n);
-  return {.read_bytes = 8 * elems, .write_bytes = 4 * elems, .f32_macs = elems};
+  const auto b_elems = static_cast<double>(a.is_bias ? a.n : a.n_rows * a.n);
+  return {.read_bytes = 4 * (elems + b_elems), .write_bytes = 4 * elems, .f32_macs = elems};
 }
 
 }  // namespace millrace::add

@@ -1,6 +1,6 @@
-// Elementwise sum, the residual connection. Numerics: class cpu.add.f32, one correctly rounded f32
-// addition per element, a NaN stored as 0x7fc00000; no order to choose, so every variant gives the
-// reference's bits.
+// Elementwise sum: the residual connection, and the bias of a product. Numerics: class cpu.add.f32,
+// one correctly rounded f32 addition per element, a NaN stored as 0x7fc00000; no order to choose,
+// so every variant gives the reference's bits.
 #pragma once
 
 #include <span>

@@ -7,7 +7,7 @@ namespace millrace::add {
 namespace {
 
 std::string key(const Args& a) {
-  return fmt::format("rows={} n={}", a.n_rows, a.n);
+  return fmt::format("rows={} n={}{}", a.n_rows, a.n, a.is_bias ? " bias" : "");
 }
 
 constexpr std::string_view kF32 = "cpu.add.f32";
