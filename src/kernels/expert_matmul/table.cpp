@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/expert_matmul/cases.h"
+#include "kernels/expert_matmul/choices.h"
+#include "kernels/expert_matmul/op.h"
+#include "kernels/matmul/op.h"
+#include "tensor/format.h"
+
+namespace millrace::expert_matmul {
+namespace {
+
+std::string key(const Args& a) {
+  return fmt::format("rows={} used={} experts={} n={} k={} w={} x={}", a.n_rows, a.n_used,
+                     a.n_experts, a.n, a.k, name_of(a.w_type), name_of(a.x_type));
+}
+
+bool takes_blocks(const Args& a) {
+  return a.w_type >= DType::q8_0 && a.w_type <= DType::q5_1;
+}
+bool takes_kquants(const Args& a) {
+  return a.w_type == DType::q4_k || a.w_type == DType::q5_k || a.w_type == DType::q6_k;
+}
+bool takes_floats(const Args& a) {
+  return !is_block_format(a.w_type);
+}
+bool takes_any_blocks(const Args& a) {
+  return is_block_format(a.w_type);
+}
+
+// Matmul's layouts, of the stack.
+enum Packing : size_t { kBlocks, kKquants, kFloats, kPlain };
+constexpr std::array<std::string_view, 4> kLayoutNames = {"tiles16", "tiles16_k", "tiles16_f",
+                                                          "plain"};
+
+const Layout* stack_layout(size_t packing) {
+  return layout_named(matmul::kOp, kLayoutNames[packing]);
+}
+
+matmul::Args stack_at(const void* args) {
+  return stack_of(*static_cast<const Args*>(args));
+}
+
+template <Packing kPacking>
+constexpr Layout make_layout() {
+  return {kLayoutNames[kPacking],
+          [](const void* args) {
+            const matmul::Args stack = stack_at(args);
+            return stack_layout(kPacking)->bytes(&stack);
+          },
+          [](const void* args, const void* plain, void* packed) {
+            const matmul::Args stack = stack_at(args);
+            stack_layout(kPacking)->pack(&stack, plain, packed);
+          },
+          [](const void* args, const void* packed, void* plain) {
+            const matmul::Args stack = stack_at(args);
+            stack_layout(kPacking)->unpack(&stack, packed, plain);
+          }};
+}
+
+constexpr std::array kLayouts = {make_layout<kBlocks>(), make_layout<kKquants>(),
+                                 make_layout<kFloats>()};
+
+std::span<const Layout> layouts() {
+  return kLayouts;
+}
+
+// The most that any of matmul's wants for one row.
+size_t workspace_bytes(const Args& a, int n_lanes) {
+  const matmul::Args product = product_of(a, 0);
+  size_t bytes = 0;
+  for (const Variant& variant : matmul::variants())
+    if (variant.workspace_bytes != nullptr && variant.takes(&product))
+      bytes = std::max(bytes, variant.workspace_bytes(&product, n_lanes));
+  return bytes;
+}
+
+template <Status (*kMatmul)(const matmul::Args&, Exec&), Packing kPacking>
+Status run(const Args& a, Exec& exec) {
+  return run_choices<kMatmul>(a, exec, stack_layout(kPacking));
+}
+
+template <Status (*kMatmul)(const matmul::Args&, Exec&), Packing kPacking>
+constexpr Variant make_variant(std::string_view name, Isa isa, std::string_view numerics) {
+  constexpr auto takes = kPacking == kBlocks    ? erase_takes<Args, takes_blocks>
+                         : kPacking == kKquants ? erase_takes<Args, takes_kquants>
+                         : kPacking == kFloats  ? erase_takes<Args, takes_floats>
+                                                : erase_takes<Args, takes_any_blocks>;
+  return {.name = name,
+          .isa = isa,
+          .numerics = numerics,
+          .layout = kLayoutNames[kPacking],
+          .takes = takes,
+          .workspace_bytes = erase_workspace<Args, workspace_bytes>,
+          .run = erase_run<Args, run<kMatmul, kPacking>>};
+}
+
+constexpr std::array kVariants = {
+    make_variant<matmul::avx512_vnni::run, kBlocks>("avx512_vnni", Isa::avx512_vnni,
+                                                    matmul::kI8B32),
+    make_variant<matmul::avx2::run, kBlocks>("avx2", Isa::avx2, matmul::kI8B32),
+    make_variant<matmul::avx512_vnni::run_kquants, kKquants>("avx512_vnni_kquants",
+                                                             Isa::avx512_vnni, matmul::kI8B32),
+    make_variant<matmul::avx2::run_kquants, kKquants>("avx2_kquants", Isa::avx2, matmul::kI8B32),
+    make_variant<matmul::avx512::run_floats, kFloats>("avx512_floats", Isa::avx512, matmul::kF32),
+    make_variant<matmul::avx2::run_floats, kFloats>("avx2_floats", Isa::avx2, matmul::kF32),
+    make_variant<matmul::scalar::run, kPlain>("scalar", Isa::generic, matmul::kI8B32),
+    Variant{.name = "reference",
+            .numerics = kReference,
+            .run = erase_run<Args, run<matmul::reference::run, kPlain>>},
+};
+
+}  // namespace
+
+Status validate(const Args& a) {
+  if (a.n_rows < 0 || a.n_used < 1 || a.n_experts < 1 || a.n < 1 || a.n % 16 != 0)
+    return error(Code::invalid_argument,
+                 "expert_matmul: {} rows of {} choices among {} experts of {} outputs (a multiple "
+                 "of 16)",
+                 a.n_rows, a.n_used, a.n_experts, a.n);
+  return matmul::validate(stack_of(a));
+}
+
+std::span<const Variant> variants() {
+  return kVariants;
+}
+
+const Op kOp = {.name = "expert_matmul",
+                .variants = variants,
+                .cases = cases,
+                .validate = erase_validate<Args, validate>,
+                .key = erase_key<Args, key>,
+                .layouts = layouts};
+
+}  // namespace millrace::expert_matmul

@@ -1,0 +1,41 @@
+#include <array>
+
+#include "kernels/expert_sum/cases.h"
+#include "kernels/expert_sum/op.h"
+
+namespace millrace::expert_sum {
+namespace {
+
+std::string key(const Args& a) {
+  return fmt::format("rows={} used={} n={}{}", a.n_rows, a.n_used, a.n,
+                     a.normalise ? " normalised" : "");
+}
+
+constexpr std::array kVariants = {
+    Variant{.name = "avx2",
+            .isa = Isa::avx2,
+            .numerics = "cpu.expert_sum.ascending",
+            .run = erase_run<Args, avx2::run>},
+    Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
+};
+
+}  // namespace
+
+Status validate(const Args& a) {
+  if (a.n_rows < 0 || a.n_used < 1 || a.n < 1)
+    return error(Code::invalid_argument, "expert_sum: {} rows of {} experts of {}", a.n_rows,
+                 a.n_used, a.n);
+  return {};
+}
+
+std::span<const Variant> variants() {
+  return kVariants;
+}
+
+const Op kOp = {.name = "expert_sum",
+                .variants = variants,
+                .cases = cases,
+                .validate = erase_validate<Args, validate>,
+                .key = erase_key<Args, key>};
+
+}  // namespace millrace::expert_sum
