@@ -6,16 +6,26 @@
 
 namespace millrace {
 
-void Program::add(const Variant& variant, const ArgsBox& args) {
+void Program::add(const Variant& variant, const ArgsBox& args, Sync sync) {
   MILLRACE_CHECK(!is_cuda(variant.isa), "{} is a device variant", variant.name);
-  calls_.push_back({&variant, args});
+  calls_.push_back({&variant, args, sync});
+}
+
+void Program::keep_shared_workspace_apart(int n_lanes) {
+  for (size_t i = 0; i + 1 < calls_.size(); ++i)
+    if (workspace_bytes_of(calls_[i], n_lanes) + workspace_bytes_of(calls_[i + 1], n_lanes) > 0)
+      calls_[i].sync = Sync::barrier;
+}
+
+size_t Program::workspace_bytes_of(const Call& call, int n_lanes) {
+  if (call.variant->workspace_bytes == nullptr) return 0;
+  return call.variant->workspace_bytes(call.args.bytes, n_lanes);
 }
 
 Status Program::prepare(int n_lanes) {
   size_t bytes = 0;
-  for (const Call& call : calls_)
-    if (call.variant->workspace_bytes != nullptr)
-      bytes = std::max(bytes, call.variant->workspace_bytes(call.args.bytes, n_lanes));
+  for (const Call& call : calls_) bytes = std::max(bytes, workspace_bytes_of(call, n_lanes));
+  keep_shared_workspace_apart(n_lanes);
   MILLRACE_ASSIGN(workspace_, HostBuffer::make(bytes));
   lane_status_.assign(static_cast<size_t>(n_lanes), Status());
   return {};
@@ -31,7 +41,7 @@ Status Program::run_lane(Lane& lane, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     Status status = calls_[i].variant->run(calls_[i].args.bytes, exec);
     if (first.ok() && !status.ok()) first = std::move(status);
-    exec.sync();
+    if (calls_[i].sync == Sync::barrier) exec.sync();
   }
   return first;
 }

@@ -1,6 +1,6 @@
 // A step as data: ordered kernel calls with their args bound and their variants chosen. Choices are
 // resolved when the Program is built, not per call. run() executes all of it inside one dispatch of
-// a team, with a barrier after every call; it allocates nothing.
+// a team, with a barrier after every call that does not say it needs none; it allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,12 @@ namespace millrace {
 
 class Program {
  public:
+  // Whether lanes wait for each other after a call. `none`: the next call reads nothing that this
+  // one writes; the barrier still stands where one of the two has a workspace, which they share.
+  enum class Sync : unsigned char { barrier, none };
+
   // What the args point to must outlive the Program.
-  void add(const Variant& variant, const ArgsBox& args);
+  void add(const Variant& variant, const ArgsBox& args, Sync sync = Sync::barrier);
 
   // Allocates what the calls need on a team of n_lanes; once, after the last add().
   Status prepare(int n_lanes);
@@ -39,7 +43,10 @@ class Program {
   struct Call {
     const Variant* variant;
     ArgsBox args;
+    Sync sync;
   };
+  static size_t workspace_bytes_of(const Call& call, int n_lanes);
+  void keep_shared_workspace_apart(int n_lanes);
   Status run_lane(Lane& lane, size_t begin, size_t end);
   Status first_failure();
 
