@@ -1,0 +1,27 @@
+// What tests need to run a small model: a folder of tests/fixtures/models, a team, an engine.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/engine.h"
+
+namespace millrace {
+
+struct Loaded {
+  Machine machine = find_machine();
+  Profile profile;
+  Force force;
+  std::unique_ptr<Team> team;
+  std::unique_ptr<Engine> engine;
+
+  PickFrom pick_from() const { return {machine, profile, force}; }
+};
+
+// The folder of the fixture model with this name; of all of them for "".
+std::string fixture(const std::string& name);
+
+// Null after a failed expectation.
+std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineOptions& options);
+
+}  // namespace millrace
