@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/bench_chain.h"
+#include "cli/bench_model.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/recorder.h"
@@ -22,6 +23,7 @@ struct Options {
   Recording recording;
   std::string device = "cpu", profile;
   std::vector<std::string> compare;
+  BenchModelOptions model;
   int threads = 0;
   double seconds = 0;
   bool json = false, quick = false, list = false, chain = false;
@@ -242,14 +244,48 @@ int bench(Options options) {
   return measure(options, machine, **target, *std::move(plan));
 }
 
+// One name that is no op's is a model's.
+bool names_model(const Options& options) {
+  return options.filter.ops.size() == 1 && op_named(options.filter.ops[0]) == nullptr;
+}
+
+int run_bench(Options& options) {
+  if (options.chain) return bench_chain(options.recording, options.json);
+  if (!names_model(options)) return bench(options);
+  options.model.model = options.filter.ops[0];
+  options.model.threads = options.threads;
+  options.model.json = options.json;
+  return bench_model(options.model);
+}
+
+void add_model_bench(CLI::App& command, BenchModelOptions& model) {
+  CLI::Option_group* whole = command.add_option_group("Of a whole model");
+  whole->add_option("-p,--n-prompt", model.n_prompt, "Tokens of the prompt")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  whole->add_option("-n,--n-gen", model.n_decode, "Tokens to decode")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  whole
+      ->add_option("-d,--depth", model.contexts,
+                   "Tokens of context before decoding, several separated by commas")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
+      ->capture_default_str();
+  whole->add_option("-r,--repetitions", model.repeats, "How often each is measured")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, const std::string& command_line, int& exit_code) {
   auto options = std::make_shared<Options>();
   options->recording.command = command_line;
-  CLI::App* command =
-      app.add_subcommand("bench", "Verify kernels, then time them against this machine's ceilings");
-  command->add_option("op", options->filter.ops, "Ops to measure; all when none is named");
+  CLI::App* command = app.add_subcommand(
+      "bench", "Verify kernels, then time them against this machine's ceilings; or time a model");
+  command->add_option("op", options->filter.ops,
+                      "Ops to measure, all when none is named; or one model, to measure it whole");
   command->add_option("--case", options->filter.cases, "Cases, by name or shell pattern");
   command->add_option("--variant", options->filter.variants, "Variants");
   command
@@ -259,7 +295,8 @@ void add_bench(CLI::App& app, const std::string& command_line, int& exit_code) {
   command->add_option("--device", options->device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  command->add_option("--threads", options->threads, "Lanes; as many as there are CPUs by default")
+  command
+      ->add_option("-t,--threads", options->threads, "Lanes; as many as there are CPUs by default")
       ->check(CLI::Range(1, 1024));
   command->add_option("--seconds", options->seconds, "Time per case and mode")
       ->check(CLI::Range(0.01, 3600.0));
@@ -277,9 +314,8 @@ void add_bench(CLI::App& app, const std::string& command_line, int& exit_code) {
   for (const char* other : {"op", "--case", "--variant", "--compare", "--device", "--threads",
                             "--seconds", "--write-profile", "--quick", "--list"})
     chain->excludes(command->get_option(other));
-  command->callback([options, &exit_code] {
-    exit_code = options->chain ? bench_chain(options->recording, options->json) : bench(*options);
-  });
+  add_model_bench(*command, options->model);
+  command->callback([options, &exit_code] { exit_code = run_bench(*options); });
 }
 
 }  // namespace millrace::cli

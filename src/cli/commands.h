@@ -32,6 +32,7 @@ std::string command_line(int argc, char** argv);
 
 void add_bench(CLI::App& app, const std::string& command_line, int& exit_code);
 void add_doctor(CLI::App& app, const Log& log, int& exit_code);
+void add_logits(CLI::App& app, int& exit_code);
 void add_models(CLI::App& app, int& exit_code);
 void add_pull(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);

@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   int exit_code = 0;
   add_bench(app, command_line(argc, argv), exit_code);
   add_doctor(app, log, exit_code);
+  add_logits(app, exit_code);
   add_models(app, exit_code);
   add_pull(app, exit_code);
   add_runs(app, exit_code);

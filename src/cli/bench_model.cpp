@@ -1,0 +1,221 @@
+#include "cli/bench_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/philox.h"
+#include "cli/commands.h"
+#include "cli/model_session.h"
+#include "machine/ceilings.h"
+
+namespace millrace::cli {
+namespace {
+
+// Best and median of the repeats: the machine is rarely quiet, and the best is what it can do.
+struct Times {
+  std::vector<double> seconds;
+
+  double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
+  double median() const {
+    std::vector<double> sorted = seconds;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+};
+
+struct Row {
+  std::string what;  // prefill or decode
+  int64_t n_tokens = 0, context = 0;
+  Times times = {};
+  double floor_s = 0;  // of all n_tokens, by bytes; 0: bound by arithmetic
+
+  double tokens_per_s() const { return static_cast<double>(n_tokens) / times.best(); }
+};
+
+std::vector<int32_t> random_tokens(int64_t n, int64_t n_vocab) {
+  Rng rng(1);
+  std::vector<int32_t> out(static_cast<size_t>(n));
+  for (int32_t& token : out)
+    token = static_cast<int32_t>(rng.below(static_cast<uint64_t>(n_vocab)));
+  return out;
+}
+
+Status run_pending(Engine& engine, int seq) {
+  while (engine.pending(seq) > 0) MILLRACE_TRY(engine.step());
+  return {};
+}
+
+template <class Body>
+Result<double> seconds_of(Body&& body) {
+  const int64_t start_ns = now_ns();
+  MILLRACE_TRY(body());
+  return static_cast<double>(now_ns() - start_ns) * 1e-9;
+}
+
+// Proportional set size: memory shared with others counts by its share.
+size_t pss_bytes() {
+  std::ifstream in("/proc/self/smaps_rollup");
+  for (std::string word; in >> word;)
+    if (size_t kib = 0; word == "Pss:" && in >> kib) return kib << 10;
+  return 0;
+}
+
+class Bench {
+ public:
+  Bench(Engine& engine, int seq, const BenchModelOptions& options)
+      : engine_(engine),
+        seq_(seq),
+        options_(options),
+        tokens_(random_tokens(engine.n_ctx(), engine.config().n_vocab)) {}
+
+  Result<Row> prefill(int64_t n) {
+    Row row{.what = "prefill", .n_tokens = n};
+    for (int i = 0; i <= options_.repeats; ++i) {
+      MILLRACE_TRY(restart(n));
+      MILLRACE_ASSIGN(const double s, seconds_of([&] { return run_pending(engine_, seq_); }));
+      if (i > 0) row.times.seconds.push_back(s);  // the first warms up
+    }
+    return row;
+  }
+
+  Result<Row> decode(int64_t context, double read_gbps) {
+    Row row{.what = "decode", .n_tokens = options_.n_decode, .context = context};
+    for (int i = 0; i < options_.repeats; ++i) {
+      MILLRACE_TRY(restart(context));
+      MILLRACE_TRY(run_pending(engine_, seq_));
+      MILLRACE_ASSIGN(const double s, seconds_of([&] { return decode_steps(context); }));
+      row.times.seconds.push_back(s);
+    }
+    row.floor_s = bytes_read(context) / (read_gbps * 1e9);
+    return row;
+  }
+
+ private:
+  // Nothing computed, `n` tokens pending.
+  Status restart(int64_t n) {
+    engine_.close(seq_);
+    MILLRACE_ASSIGN(seq_, engine_.open());
+    return engine_.set_tokens(seq_, {tokens_.begin(), tokens_.begin() + n}).status();
+  }
+
+  Status decode_steps(int64_t context) {
+    for (int64_t i = 0; i < options_.n_decode; ++i) {
+      MILLRACE_TRY(engine_.append(seq_, tokens_[static_cast<size_t>(context + i)]));
+      MILLRACE_TRY(engine_.step());
+    }
+    return {};
+  }
+
+  // Every weight once a token, and the KV of all tokens before.
+  double bytes_read(int64_t context) const {
+    const int64_t n = options_.n_decode, kv = kv_bytes_per_token(engine_.config(), DType::f16);
+    const int64_t kv_tokens = n * context + n * (n + 1) / 2;
+    return static_cast<double>(n) * static_cast<double>(engine_.network().weight_bytes()) +
+           static_cast<double>(kv_tokens * kv);
+  }
+
+  Engine& engine_;
+  int seq_;
+  const BenchModelOptions& options_;
+  const std::vector<int32_t> tokens_;
+};
+
+void print_row(const Row& row) {
+  fmt::print("{:<8} {:>6} {:>8} {:>10.1f} {:>10.1f}", row.what, row.n_tokens, row.context,
+             row.tokens_per_s(), static_cast<double>(row.n_tokens) / row.times.median());
+  if (row.floor_s > 0) fmt::print(" {:>8.0f} %", 100 * row.floor_s / row.times.best());
+  fmt::print("\n");
+}
+
+nlohmann::json to_json(const Row& row) {
+  nlohmann::json out = {{"tokens", row.n_tokens},
+                        {"context", row.context},
+                        {"tok_s", row.tokens_per_s()},
+                        {"tok_s_median", static_cast<double>(row.n_tokens) / row.times.median()},
+                        {"seconds", row.times.seconds}};
+  if (row.floor_s > 0) {
+    out["floor_tok_s"] = static_cast<double>(row.n_tokens) / row.floor_s;
+    out["floor_share"] = row.floor_s / row.times.best();
+  }
+  return out;
+}
+
+struct Report {
+  std::vector<Row> rows;
+  double load_s = 0, first_token_s = 0, read_gbps = 0;
+  size_t pss_bytes = 0, weight_bytes = 0;
+  int n_lanes = 0;
+  std::string noise;
+};
+
+void print(const Report& report, const BenchModelOptions& options) {
+  if (!options.json) {
+    fmt::print("{} lanes, {:.1f} MB of weights, {:.1f} GB/s read\n", report.n_lanes,
+               static_cast<double>(report.weight_bytes) * 1e-6, report.read_gbps);
+    fmt::print("loaded in {:.3f} s, first token after {:.3f} s, {:.1f} MB resident\n\n",
+               report.load_s, report.first_token_s, static_cast<double>(report.pss_bytes) * 1e-6);
+    fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>10}\n", "", "tokens", "context", "best tok/s",
+               "median", "% of floor");
+    for (const Row& row : report.rows) print_row(row);
+    if (!report.noise.empty()) fmt::print("\n{}; do not quote these numbers\n", report.noise);
+    return;
+  }
+  nlohmann::json out = {
+      {"model", options.model},        {"lanes", report.n_lanes},
+      {"load_s", report.load_s},       {"load_to_first_token_s", report.first_token_s},
+      {"pss_bytes", report.pss_bytes}, {"weight_bytes", report.weight_bytes},
+      {"read_gb_s", report.read_gbps}, {"noise", report.noise}};
+  for (const Row& row : report.rows) out[row.what].push_back(to_json(row));
+  fmt::print("{}\n", out.dump(2));
+}
+
+// A short prompt, as a person's first question is.
+constexpr int64_t kShortPrompt = 8;
+
+Result<Report> measure(const BenchModelOptions& options) {
+  Report report;
+  const int64_t longest = *std::max_element(options.contexts.begin(), options.contexts.end());
+  const int64_t start_ns = now_ns();
+  const ModelOptions model{.model = options.model,
+                           .threads = options.threads,
+                           .n_ctx = std::max(options.n_prompt, longest + options.n_decode)};
+  MILLRACE_ASSIGN(auto session, ModelSession::load(model, {.quiet = options.json}));
+  Engine& engine = session->engine();
+  MILLRACE_ASSIGN(const int seq, engine.open());
+  MILLRACE_TRY(engine
+                   .set_tokens(seq, random_tokens(std::min(kShortPrompt, engine.n_ctx()),
+                                                  engine.config().n_vocab))
+                   .status());
+  MILLRACE_TRY(run_pending(engine, seq));
+  report.first_token_s = static_cast<double>(now_ns() - start_ns) * 1e-9;
+  report.pss_bytes = pss_bytes();
+  report.load_s = session->load_seconds();
+  report.weight_bytes = engine.network().weight_bytes();
+  report.n_lanes = session->team().size();
+  const Ceilings ceilings = measure_ceilings(session->machine(), Effort::quick);
+  report.read_gbps = report.n_lanes == 1 ? ceilings.read_gbps_one : ceilings.read_gbps_all;
+  report.noise = ceilings.noise;
+  Bench bench(engine, seq, options);
+  MILLRACE_ASSIGN(Row prefill, bench.prefill(options.n_prompt));
+  report.rows.push_back(std::move(prefill));
+  for (const int64_t context : options.contexts) {
+    MILLRACE_ASSIGN(Row decode, bench.decode(context, report.read_gbps));
+    report.rows.push_back(std::move(decode));
+  }
+  return report;
+}
+
+}  // namespace
+
+int bench_model(const BenchModelOptions& options) {
+  auto report = measure(options);
+  if (!report.ok()) return fail(report.status());
+  print(report.value(), options);
+  return 0;
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,23 @@
+// bench MODEL: prefill and decode of a whole model, in tokens a second and as a share of what the
+// memory allows. No sampling, no text: the steps alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace millrace::cli {
+
+struct BenchModelOptions {
+  std::string model;
+  int threads = 0;
+  int64_t n_prompt = 512;
+  int64_t n_decode = 128;
+  std::vector<int64_t> contexts = {0};
+  int repeats = 3;
+  bool json = false;
+};
+
+int bench_model(const BenchModelOptions& options);
+
+}  // namespace millrace::cli

@@ -1,0 +1,84 @@
+// millrace logits: what a model makes of some tokens, for comparing engines with each other.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/model_session.h"
+#include "engine/sampler.h"
+
+namespace millrace::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::vector<int32_t> tokens;
+  int top = 0;
+  bool json = false, all = false;
+};
+
+class Printer {
+ public:
+  explicit Printer(const Options& options) : options_(options) {}
+
+  void row(size_t position, std::span<const float> logits) {
+    const auto top = most_likely(logits, options_.top > 0 ? options_.top : 10);
+    if (!options_.json) {
+      fmt::print("after token {} ({}):\n", position, options_.tokens[position]);
+      for (const auto& t : top) fmt::print("{:>8}  {:9.5f}\n", t.token, t.logprob);
+      return;
+    }
+    nlohmann::json row = {{"position", position}, {"token", options_.tokens[position]}};
+    if (options_.top == 0) row["logits"] = logits;
+    for (const auto& t : top) row["top"].push_back({{"token", t.token}, {"logprob", t.logprob}});
+    fmt::print("{}{}", position == first_ ? "[" : ",\n ", row.dump());
+  }
+  void begin(size_t first) { first_ = first; }
+  void end() {
+    if (options_.json) fmt::print("]\n");
+  }
+
+ private:
+  const Options& options_;
+  size_t first_ = 0;
+};
+
+Status print_logits(const Options& options) {
+  MILLRACE_ASSIGN(auto session, ModelSession::load(options.model, {.max_outputs = 64}));
+  Engine& engine = session->engine();
+  MILLRACE_ASSIGN(const int seq, engine.open());
+  MILLRACE_TRY(engine.set_tokens(seq, options.tokens).status());
+  Printer printer(options);
+  printer.begin(options.all ? 0 : options.tokens.size() - 1);
+  for (size_t position = 0; engine.pending(seq) > 0;) {
+    if (!options.all) {
+      MILLRACE_TRY(engine.step());
+      continue;
+    }
+    MILLRACE_ASSIGN(const int64_t n, engine.step_all(seq));
+    for (int64_t i = 0; i < n; ++i) printer.row(position++, engine.logits_row(i));
+  }
+  if (!options.all) printer.row(options.tokens.size() - 1, engine.logits(seq));
+  printer.end();
+  return {};
+}
+
+}  // namespace
+
+void add_logits(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("logits", "Print what a model expects after some tokens");
+  add_model_options(*command, options->model);
+  command->add_option("--tokens", options->tokens, "Token ids, separated by commas")
+      ->delimiter(',')
+      ->required();
+  command->add_flag("--all", options->all, "After every token, not after the last alone");
+  command->add_option("--top", options->top, "The most likely tokens alone, this many")
+      ->check(CLI::Range(1, 1000));
+  command->add_flag("--json", options->json, "Print JSON, with every logit unless --top is given");
+  command->callback([options, &exit_code] {
+    if (const Status status = print_logits(*options); !status.ok()) exit_code = fail(status);
+  });
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,70 @@
+#include "cli/model_session.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "lab/progress.h"
+#include "tensor/format.h"
+
+namespace millrace::cli {
+namespace {
+
+int64_t context_of(const ModelOptions& options, const Config& config) {
+  return options.n_ctx > 0 ? options.n_ctx : std::min(config.n_ctx, kDefaultContext);
+}
+
+EngineOptions engine_options(const ModelOptions& options, const ModelSession::Needs& needs,
+                             const Config& config) {
+  const int64_t n_ctx = context_of(options, config);
+  return {.n_ctx = n_ctx,
+          .max_seqs = needs.max_seqs,
+          .max_rows = std::min(options.n_batch, n_ctx * needs.max_seqs),
+          .max_outputs = needs.max_outputs,
+          .kv_type = *dtype_named(options.kv_type)};
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  command.add_option("model", options.model, "A model: a path, or the name of one that was pulled")
+      ->required();
+  command
+      .add_option("-t,--threads", options.threads, "Lanes; as many as there are CPUs by default")
+      ->check(CLI::Range(1, 1024));
+  command
+      .add_option("-c,--ctx-size", options.n_ctx,
+                  "Tokens of context; the model's own, at most 4096, by default")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  command.add_option("-b,--batch-size", options.n_batch, "Tokens of a prompt computed at once")
+      ->check(CLI::Range(int64_t{1}, int64_t{8192}))
+      ->capture_default_str();
+  command.add_option("--kv-type", options.kv_type, "What K and V are kept in: f16, bf16 or f32")
+      ->check(CLI::IsMember({"f16", "bf16", "f32"}))
+      ->capture_default_str();
+}
+
+Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& options,
+                                                         const Needs& needs) {
+  const int64_t start_ns = now_ns();
+  std::unique_ptr<ModelSession> session(new ModelSession());
+  session->machine_ = find_machine();
+  MILLRACE_ASSIGN(session->force_, Force::from_environment());
+  MILLRACE_ASSIGN(ModelFile file, ModelFile::open(options.model));
+  MILLRACE_ASSIGN(const Config config, file.config());
+  const int threads = options.threads > 0 ? options.threads : session->machine_.n_cpus;
+  session->team_ = std::make_unique<Team>(threads, session->machine_.cpus);
+  lab::Progress progress("loading");
+  const auto show = [&](size_t done, size_t total) {
+    const double share =
+        static_cast<double>(done) / static_cast<double>(std::max<size_t>(total, 1));
+    if (!needs.quiet) progress.at(share, options.model);
+  };
+  MILLRACE_ASSIGN(session->engine_,
+                  Engine::load(std::move(file), *session->team_, session->pick_from(),
+                               engine_options(options, needs, config), show));
+  progress.clear();
+  session->load_seconds_ = static_cast<double>(now_ns() - start_ns) * 1e-9;
+  return session;
+}
+
+}  // namespace millrace::cli

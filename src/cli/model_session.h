@@ -1,0 +1,56 @@
+// What every command that runs a model shares: its options, and the model loaded by them with a
+// progress bar on stderr.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "engine/engine.h"
+#include "kernels/pick.h"
+#include "machine/machine.h"
+#include "machine/team.h"
+
+namespace millrace::cli {
+
+struct ModelOptions {
+  std::string model;
+  int threads = 0;    // 0: as many as there are CPUs
+  int64_t n_ctx = 0;  // 0: the model's own, at most kDefaultContext
+  int64_t n_batch = 512;
+  std::string kv_type = "f16";
+};
+
+inline constexpr int64_t kDefaultContext = 4096;
+
+void add_model_options(CLI::App& command, ModelOptions& options);
+
+class ModelSession {
+ public:
+  // What a command needs beyond its options: sequences at once, rows with logits.
+  struct Needs {
+    int64_t max_seqs = 1, max_outputs = 16;
+    bool quiet = false;  // no progress bar
+  };
+  static Result<std::unique_ptr<ModelSession>> load(const ModelOptions& options,
+                                                    const Needs& needs);
+
+  const Machine& machine() const { return machine_; }
+  Team& team() { return *team_; }
+  PickFrom pick_from() const { return {machine_, profile_, force_}; }
+  Engine& engine() { return *engine_; }
+  double load_seconds() const { return load_seconds_; }
+
+ private:
+  ModelSession() = default;
+
+  Machine machine_;
+  Profile profile_;
+  Force force_;
+  std::unique_ptr<Team> team_;
+  std::unique_ptr<Engine> engine_;
+  double load_seconds_ = 0;
+};
+
+}  // namespace millrace::cli
