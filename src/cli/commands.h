@@ -37,5 +37,6 @@ void add_models(CLI::App& app, int& exit_code);
 void add_pull(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
 void add_selftest(CLI::App& app, int& exit_code);
+void add_template(CLI::App& app, int& exit_code);
 
 }  // namespace millrace::cli

@@ -55,6 +55,7 @@ int run(int argc, char** argv) {
   add_pull(app, exit_code);
   add_runs(app, exit_code);
   add_selftest(app, exit_code);
+  add_template(app, exit_code);
   if (names_no_command(app, argc, argv)) {
     fmt::print(stderr, "millrace: no command '{}'; there are: {}\n", argv[1], command_names(app));
     return kUsage;

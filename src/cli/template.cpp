@@ -1,0 +1,161 @@
+// millrace template: the prompt that a conversation becomes, before any model sees it.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "base/utf8.h"
+#include "cli/commands.h"
+#include "model/catalog.h"
+#include "model/json.h"
+#include "model/template/json.h"
+#include "model/template/model_template.h"
+
+namespace millrace::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMaxInputBytes = 256 << 20;
+
+struct Options {
+  std::vector<std::string> files;  // MODEL MESSAGES, or MESSAGES alone with --template
+  std::string template_file, tools_file;
+  std::vector<std::string> set;
+  bool no_generation_prompt = false, json = false;
+};
+
+Result<std::string> read_input(const std::string& path) {
+  if (path != "-") return read_text_file(path, kMaxInputBytes);
+  std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  return text;
+}
+
+Result<Json> read_json(const std::string& path) {
+  MILLRACE_ASSIGN(const std::string text, read_input(path));
+  auto json = jinja::parse_ordered_json(text);
+  if (!json)
+    return error(Code::invalid_argument, "{} is not JSON, or nests too deep", printable(path));
+  return std::move(*json);
+}
+
+// MESSAGES.json is a list of messages, or a request's body.
+Status read_messages(const std::string& path, ChatInput& input) {
+  MILLRACE_ASSIGN(Json json, read_json(path));
+  if (json.is_array()) {
+    input.messages = std::move(json);
+    return {};
+  }
+  if (!json.is_object() || !json.contains("messages"))
+    return error(Code::invalid_argument,
+                 "{}: expected a list of messages, or an object with 'messages'", printable(path));
+  input.messages = json["messages"];
+  if (json.contains("tools")) input.tools = json["tools"];
+  if (json.contains("chat_template_kwargs")) input.variables = json["chat_template_kwargs"];
+  if (json.contains("add_generation_prompt") && json["add_generation_prompt"].is_boolean())
+    input.add_generation_prompt = json["add_generation_prompt"].get<bool>();
+  return {};
+}
+
+// key=value, the value as JSON where it is some and as text otherwise.
+Status set_variable(const std::string& setting, ChatInput& input) {
+  const size_t equals = setting.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return error(Code::invalid_argument, "--set {}: expected NAME=VALUE", printable(setting));
+  const std::string value = setting.substr(equals + 1);
+  auto json = jinja::parse_ordered_json(value);
+  input.variables[setting.substr(0, equals)] = json ? std::move(*json) : Json(value);
+  return {};
+}
+
+Result<ChatInput> read_chat(const Options& options) {
+  ChatInput input;
+  MILLRACE_TRY(read_messages(options.files.back(), input));
+  if (!options.tools_file.empty()) {
+    MILLRACE_ASSIGN(input.tools, read_json(options.tools_file));
+  }
+  if (!input.variables.is_null() && !input.variables.is_object())
+    return error(Code::invalid_argument, "chat_template_kwargs must be an object");
+  for (const auto& setting : options.set) MILLRACE_TRY(set_variable(setting, input));
+  if (options.no_generation_prompt) input.add_generation_prompt = false;
+  const std::time_t now = std::time(nullptr);
+  localtime_r(&now, &input.now);
+  return input;
+}
+
+Result<ChatTemplate> open_template(const Options& options) {
+  if (!options.template_file.empty()) {
+    MILLRACE_ASSIGN(const std::string source, read_input(options.template_file));
+    return ChatTemplate::parse(source);
+  }
+  MILLRACE_ASSIGN(const std::string path,
+                  resolve_model(options.files[0], find_models(process_environment())));
+  MILLRACE_ASSIGN(const ModelFile file, ModelFile::open(path));
+  return chat_template_of(file);
+}
+
+void print_result(const jinja::Rendered& rendered, bool json) {
+  if (!json) {
+    const std::string text = rendered.text();
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
+  Json pieces = Json::array();
+  for (const auto& piece : rendered.pieces)
+    pieces.push_back(Json{{"text", piece.text}, {"from_template", piece.from_template}});
+  print_json(Json{{"text", rendered.text()}, {"pieces", pieces}});
+}
+
+int run_template(const Options& options) {
+  const size_t wanted = options.template_file.empty() ? 2 : 1;
+  if (options.files.size() != wanted) {
+    fmt::print(stderr,
+               "millrace: template wants MODEL MESSAGES.json, or --template FILE "
+               "MESSAGES.json\n");
+    return kUsage;
+  }
+  const auto chat_template = open_template(options);
+  if (!chat_template.ok()) return fail(chat_template.status());
+  if (chat_template.value().is_builtin())
+    fmt::print(stderr, "millrace: the model brings no chat template; using ChatML\n");
+  const auto input = read_chat(options);
+  if (!input.ok()) return fail(input.status());
+  const auto rendered = chat_template.value().render(input.value());
+  if (!rendered.ok()) return fail(rendered.status());
+  print_result(rendered.value(), options.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_template(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "template", "Show the prompt that a model's chat template makes of messages");
+  command->add_option("files", options->files, "MODEL (a path or a name) and MESSAGES.json")
+      ->required()
+      ->type_name("[MODEL] MESSAGES.json");
+  command->add_option("--template", options->template_file, "Take this Jinja file, and no MODEL")
+      ->type_name("FILE");
+  command->add_option("--tools", options->tools_file, "A list of tools in OpenAI's shape")
+      ->type_name("FILE");
+  command
+      ->add_option("--set", options->set,
+                   "A variable for the template, such as enable_thinking=false")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--no-generation-prompt", options->no_generation_prompt,
+                    "Do not open the assistant's turn at the end");
+  command->add_flag("--json", options->json, "Print JSON: the text, and which of it was input");
+  command->footer(
+      "MESSAGES.json is a list of messages in OpenAI's shape, or an object with messages, tools "
+      "and\n"
+      "chat_template_kwargs; - reads standard input.");
+  command->callback([options, &exit_code] { exit_code = run_template(*options); });
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,13 @@
+// The chat template that a model file brings, with the special tokens it prints.
+#pragma once
+
+#include "base/status.h"
+#include "model/model_file.h"
+#include "model/template/chat_template.h"
+
+namespace millrace {
+
+// A model without one gets the built-in template (ChatTemplate::is_builtin).
+Result<ChatTemplate> chat_template_of(const ModelFile& file);
+
+}  // namespace millrace
