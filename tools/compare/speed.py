@@ -32,7 +32,7 @@ def yardstick(mode, path, setting, *contexts):
 
 
 def ours(path, contexts):
-    result = json.loads(run(MILLRACE, "bench", path, "--json", "--contexts", ",".join(map(str, contexts))))
+    result = json.loads(run(MILLRACE, "bench", path, "--json", "--depth", ",".join(map(str, contexts))))
     return {**result, "prefill": result["prefill"][0], "decode": {row["context"]: row for row in result["decode"]}}
 
 

@@ -74,9 +74,9 @@ class Engine:
         return time.perf_counter() - begin
 
     def tokens_of(self, text):
-        """As the model's tokenizer cuts it, nothing added."""
+        """As the model has it: with a first token of its own if it wants one, none for control in the text."""
         out = (l.llama_token * (len(text) + 1))()
-        return list(out[: l.llama_tokenize(self.vocab, text, len(text), out, len(out), False, False)])
+        return list(out[: l.llama_tokenize(self.vocab, text, len(text), out, len(out), True, False)])
 
     def logits(self, tokens):
         """Of every position of a fresh sequence, which must fit into a batch."""
