@@ -31,6 +31,7 @@ void print_json(const Json& document) {
 std::string command_line(int argc, char** argv);
 
 void add_bench(CLI::App& app, const std::string& command_line, int& exit_code);
+void add_detokenize(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, const Log& log, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);
 void add_models(CLI::App& app, int& exit_code);
@@ -38,5 +39,6 @@ void add_pull(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
 void add_selftest(CLI::App& app, int& exit_code);
 void add_template(CLI::App& app, int& exit_code);
+void add_tokenize(CLI::App& app, int& exit_code);
 
 }  // namespace millrace::cli

@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   add_bench(app, command_line(argc, argv), exit_code);
+  add_detokenize(app, exit_code);
   add_doctor(app, log, exit_code);
   add_logits(app, exit_code);
   add_models(app, exit_code);
@@ -56,6 +57,7 @@ int run(int argc, char** argv) {
   add_runs(app, exit_code);
   add_selftest(app, exit_code);
   add_template(app, exit_code);
+  add_tokenize(app, exit_code);
   if (names_no_command(app, argc, argv)) {
     fmt::print(stderr, "millrace: no command '{}'; there are: {}\n", argv[1], command_names(app));
     return kUsage;

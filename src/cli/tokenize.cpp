@@ -1,0 +1,138 @@
+// millrace tokenize and detokenize: how a model sees text. Both work on files that hold a
+// vocabulary and nothing else.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/utf8.h"
+#include "cli/commands.h"
+#include "cli/open_model.h"
+#include "model/small_file.h"
+#include "model/tokenizer/stream_decoder.h"
+#include "model/tokenizer/tokenizer.h"
+
+namespace millrace::cli {
+namespace {
+
+struct Options {
+  std::string model, text, file;
+  std::vector<std::string> ids;
+  bool has_text = false, json = false, ids_only = false, special = false, no_bos = false;
+};
+
+Result<std::string> read_stdin() {
+  std::string text;
+  char block[1 << 16];
+  for (size_t n; (n = std::fread(block, 1, sizeof block, stdin)) > 0;) {
+    text.append(block, n);
+    if (text.size() > Tokenizer::kMaxTextBytes)
+      return error(Code::invalid_argument, "standard input has more than {}",
+                   size_text(Tokenizer::kMaxTextBytes));
+  }
+  if (std::ferror(stdin) != 0) return error(Code::io_error, "cannot read standard input");
+  return text;
+}
+
+Result<std::string> input_of(const Options& options) {
+  if (options.has_text) return options.text;
+  if (!options.file.empty()) return read_small_file(options.file, Tokenizer::kMaxTextBytes);
+  return read_stdin();
+}
+
+Result<Tokenizer> open_tokenizer(const std::string& model) {
+  MILLRACE_ASSIGN(const ModelFile file, open_model(model));
+  return load_tokenizer(file);
+}
+
+nlohmann::ordered_json to_json(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+  auto tokens = nlohmann::ordered_json::array();
+  for (const int32_t id : ids)
+    tokens.push_back({{"id", id}, {"piece", printable(tokenizer.piece(id))}});
+  return {{"tokens", tokens}};
+}
+
+int tokenize(const Options& options) {
+  auto tokenizer = open_tokenizer(options.model);
+  if (!tokenizer.ok()) return fail(tokenizer.status());
+  auto text = input_of(options);
+  if (!text.ok()) return fail(text.status());
+  const TextPart part{*text, options.special};
+  auto ids = tokenizer->encode(std::span(&part, 1), !options.no_bos);
+  if (!ids.ok()) return fail(ids.status());
+  if (options.json) return print_json(to_json(*tokenizer, *ids)), 0;
+  if (options.ids_only) return fmt::print("{}\n", fmt::join(*ids, " ")), 0;
+  for (const int32_t id : *ids) fmt::print("{:>7}  '{}'\n", id, printable(tokenizer->piece(id)));
+  return 0;
+}
+
+// Numbers between anything that is none, so that a JSON array or a list with commas will do.
+Result<std::vector<int32_t>> parse_ids(std::string_view text, int32_t n_tokens) {
+  constexpr std::string_view kBetween = " \t\r\n,[]";
+  std::vector<int32_t> ids;
+  for (size_t at = 0; (at = text.find_first_not_of(kBetween, at)) != std::string_view::npos;) {
+    const size_t end = std::min(text.find_first_of(kBetween, at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    int32_t id = -1;
+    const auto read = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (read.ec != std::errc() || read.ptr != word.data() + word.size())
+      return error(Code::invalid_argument, "'{}' is no token id", printable(word, 40));
+    if (id < 0 || id >= n_tokens)
+      return error(Code::invalid_argument, "there is no token {}: the vocabulary has {}", id,
+                   n_tokens);
+    ids.push_back(id);
+    at = end;
+  }
+  return ids;
+}
+
+int detokenize(const Options& options) {
+  auto tokenizer = open_tokenizer(options.model);
+  if (!tokenizer.ok()) return fail(tokenizer.status());
+  std::string list = fmt::format("{}", fmt::join(options.ids, " "));
+  if (options.ids.empty()) {
+    auto text = read_stdin();
+    if (!text.ok()) return fail(text.status());
+    list = std::move(*text);
+  }
+  auto ids = parse_ids(list, tokenizer->size());
+  if (!ids.ok()) return fail(ids.status());
+  const std::string bytes = tokenizer->decode(*ids, options.special);
+  if (!options.json) return std::fwrite(bytes.data(), 1, bytes.size(), stdout), 0;
+  StreamDecoder decoder;
+  std::string text = decoder.push(bytes);
+  text += decoder.flush();
+  print_json(nlohmann::ordered_json{{"text", text}});
+  return 0;
+}
+
+}  // namespace
+
+void add_tokenize(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("tokenize", "Show the tokens a model sees in a text");
+  command->add_option("model", options->model, "A model's name or path")->required();
+  auto* text = command->add_option("text", options->text, "The text; standard input without");
+  command->add_option("--file", options->file, "Take the text from this file")->excludes(text);
+  auto* json = command->add_flag("--json", options->json, "Print JSON: each token's id and piece");
+  command->add_flag("--ids", options->ids_only, "Print the ids alone, on one line")->excludes(json);
+  command->add_flag("--special", options->special, "Control tokens in the text count as such");
+  command->add_flag("--no-bos", options->no_bos, "Do not put what the model wants around the text");
+  command->callback([options, text, &exit_code] {
+    options->has_text = text->count() > 0;
+    exit_code = tokenize(*options);
+  });
+}
+
+void add_detokenize(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("detokenize", "Show the text of token ids");
+  command->add_option("model", options->model, "A model's name or path")->required();
+  command->add_option("ids", options->ids, "Token ids; standard input without");
+  command->add_flag("--json", options->json, "Print JSON, broken characters as U+FFFD");
+  command->add_flag("--special", options->special, "Show control tokens too");
+  command->callback([options, &exit_code] { exit_code = detokenize(*options); });
+}
+
+}  // namespace millrace::cli

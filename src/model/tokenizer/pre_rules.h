@@ -1,0 +1,27 @@
+// The pre-tokenisers that GGUF files go by name (tokenizer.ggml.pre): what the tokenizer.json of
+// the model family says, since GGUF does not repeat it. The expressions are the families' own.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "model/tokenizer/normalize.h"
+#include "model/tokenizer/split.h"
+
+namespace millrace {
+
+struct PreRule {
+  std::vector<NormalizeStep> normalize;
+  std::vector<SplitStep> split;
+  bool ignore_merges = false;  // a word that is a token stays whole
+  bool add_bos = false;        // when the file does not say
+};
+
+Result<PreRule> pre_rule_named(std::string_view name);
+
+// GPT-2's expression, which tokenizer.json's ByteLevel implies.
+std::string_view gpt2_pattern();
+
+}  // namespace millrace
