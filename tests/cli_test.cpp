@@ -139,6 +139,27 @@ TEST(Cli, BenchRefusesADamagedStoreBeforeItMeasures) {
   std::remove(db.c_str());
 }
 
+TEST(Cli, TokenizesAndBack) {
+  const std::string model = MILLRACE_CORPUS "/tokenizer_json/gguf_gpt2";
+  EXPECT_EQ(millrace("tokenize " + model + " 'ab a' --ids").text, "5 2 4\n");
+  EXPECT_EQ(millrace("tokenize " + model + " --no-bos --ids", "printf '<s>ab' |").text, "2\n");
+  EXPECT_EQ(millrace("tokenize " + model + " '<s>ab' --special --no-bos --ids").text, "5 2\n");
+  const auto json = nlohmann::json::parse(millrace("tokenize " + model + " ab --json").text);
+  EXPECT_EQ(json["tokens"][1], nlohmann::json({{"id", 2}, {"piece", "ab"}}));
+  EXPECT_EQ(millrace("detokenize " + model + " 5 2 4").text, "ab a");
+  EXPECT_EQ(millrace("detokenize " + model + " --special", "echo '[5, 2]' |").text, "<s>ab");
+}
+
+TEST(Cli, TokenizeSaysWhatItCannotDo) {
+  const std::string model = MILLRACE_CORPUS "/tokenizer_json/gguf_gpt2";
+  const Ran beyond = millrace("detokenize " + model + " 11 2>&1");
+  EXPECT_EQ(beyond.exit_code, 2);
+  EXPECT_TRUE(holds(beyond, "no token 11"));
+  EXPECT_EQ(millrace("detokenize " + model + " x 2>&1").exit_code, 2);
+  EXPECT_EQ(millrace("tokenize " + model + " --file /nowhere 2>&1").exit_code, 2);
+  EXPECT_EQ(millrace("tokenize /nowhere/x.gguf hi 2>&1").exit_code, 2);
+}
+
 TEST(Cli, AFullDiskIsAFailure) {
   const Ran ran = millrace("doctor 2>&1 >/dev/full");
   EXPECT_EQ(ran.exit_code, 1);

@@ -8,7 +8,7 @@ import random
 import struct
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
-U32, F32, STRING, ARRAY = 4, 6, 8, 9
+U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 # name: (elements, bytes) of a block, in the order of DType
 BLOCKS = {"q8_0": (32, 34), "q4_0": (32, 18), "q4_1": (32, 20), "q5_0": (32, 22), "q5_1": (32, 24), "q2_k": (256, 84),
@@ -107,8 +107,41 @@ def config_corpus():
         write("config_json", name, json.dumps({**base, "model_type": name, **more}).encode())
 
 
+def tokenizer_corpus():
+    tokens = ["a", "b", "ab", "\u0120", "\u0120a", "<s>", "<tool>", "\u2581", "\u2581a", "<0x41>", "<unk>"]
+    vocab = {token: i for i, token in enumerate(tokens)}
+    model = {"type": "BPE", "unk_token": None, "byte_fallback": False, "ignore_merges": False, "vocab": vocab, "merges": ["a b", "\u0120 a"]}
+    added = [{"id": 5, "content": "<s>", "special": True, "normalized": False, "lstrip": True, "rstrip": True, "single_word": False},
+             {"id": 6, "content": "<tool>", "special": False, "normalized": True, "single_word": True}]
+    bos = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+           "special_tokens": {"<s>": {"id": "<s>", "ids": [5], "tokens": ["<s>"]}}}
+    split = {"type": "Split", "pattern": {"Regex": "(?i:'s|'t)|\\p{N}{1,3}|[^\\s\\p{L}]+|\\s+(?!\\S)|\\s+"}, "behavior": "Isolated", "invert": False}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
+    space = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": True}
+    marks = {"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Prepend", "prepend": "\u2581"},
+                                                 {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]}
+    fallback = {**model, "byte_fallback": True, "fuse_unk": True, "unk_token": "<unk>", "merges": [["\u2581", "a"], ["a", "b"]]}
+    strip = {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}
+    metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": True}
+    for name, parts in {
+            "gpt2": {"model": model, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True, "use_regex": True}},
+            "llama3": {"model": {**model, "ignore_merges": True}, "normalizer": {"type": "NFC"}, "post_processor": bos,
+                       "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, {"type": "Digits", "individual_digits": True}, byte_level]}},
+            "split": {"model": model, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [space, byte_level]}},
+            "llama2": {"model": fallback, "normalizer": marks, "decoder": strip},
+            "metaspace": {"model": fallback, "pre_tokenizer": metaspace, "decoder": metaspace}}.items():
+        write("tokenizer_json", name, json.dumps({"version": "1.0", "added_tokens": added, **parts}).encode())
+    keys = [("tokenizer.ggml.tokens", STRING, tokens), ("tokenizer.ggml.token_type", I32, [1, 1, 1, 1, 1, 3, 4, 1, 1, 6, 2]),
+            ("tokenizer.ggml.bos_token_id", U32, 5), ("tokenizer.ggml.add_bos_token", BOOL, True)]
+    write("tokenizer_json", "gguf_gpt2", gguf([("tokenizer.ggml.model", STRING, "gpt2"), ("tokenizer.ggml.pre", STRING, "deepseek-v3"),
+                                               ("tokenizer.ggml.merges", STRING, ["a b", "\u0120 a"]), *keys], []))
+    write("tokenizer_json", "gguf_llama", gguf([("tokenizer.ggml.model", STRING, "llama"),
+                                                ("tokenizer.ggml.scores", F32, [-1.0 * i for i in range(len(tokens))]), *keys], []))
+
+
 if __name__ == "__main__":
     gguf_corpus()
     blocks_corpus()
     safetensors_corpus()
     config_corpus()
+    tokenizer_corpus()

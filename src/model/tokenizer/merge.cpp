@@ -48,19 +48,21 @@ void Merger::link() {
   }
 }
 
-// Symbols only grow, so a pair of the same bytes is the same pair.
+// Symbols only grow, so a pair of as many bytes is the same pair.
 bool Merger::is_stale(const Candidate& c) const {
-  const uint32_t left = symbols[c.left].bytes, right = symbols[c.right].bytes;
-  return left == 0 || right == 0 || left + right != c.bytes;
+  const Symbol& left = symbols[c.left()];
+  if (left.bytes == 0 || left.next < 0) return true;
+  return left.bytes + symbols[static_cast<size_t>(left.next)].bytes != c.bytes;
 }
 
 void Merger::join(const Candidate& c) {
-  Symbol& left = symbols[c.left];
-  Symbol& right = symbols[c.right];
+  Symbol& left = symbols[c.left()];
+  Symbol& right = symbols[static_cast<size_t>(left.next)];
   left.id = c.id;
   left.bytes = c.bytes;
   left.next = right.next;
-  if (right.next >= 0) symbols[static_cast<size_t>(right.next)].prev = static_cast<int32_t>(c.left);
+  if (right.next >= 0)
+    symbols[static_cast<size_t>(right.next)].prev = static_cast<int32_t>(c.left());
   right.bytes = 0;
 }
 

@@ -49,11 +49,11 @@ class Merger {
 
  private:
   struct Candidate {
-    uint32_t rank, left, right, bytes;
+    uint64_t order;  // rank, then the left symbol: the least is the best
+    uint32_t bytes;  // of both symbols: one that has changed since has more
     int32_t id;
-    bool operator<(const Candidate& other) const {  // a max-heap: the best is the greatest
-      return rank != other.rank ? rank > other.rank : left > other.left;
-    }
+    bool operator<(const Candidate& other) const { return order > other.order; }  // a max-heap
+    uint32_t left() const { return static_cast<uint32_t>(order); }
   };
   template <class Rule>
   void consider(int32_t left, int32_t right, const Rule& rule);
@@ -75,8 +75,8 @@ void Merger::merge(const Rule& rule) {
     heap_.pop_back();
     if (is_stale(best)) continue;
     join(best);
-    const Symbol& joined = symbols[best.left];
-    const auto left = static_cast<int32_t>(best.left);
+    const Symbol& joined = symbols[best.left()];
+    const auto left = static_cast<int32_t>(best.left());
     if (joined.prev >= 0) consider(joined.prev, left, rule);
     if (joined.next >= 0) consider(left, joined.next, rule);
   }
@@ -88,8 +88,8 @@ void Merger::consider(int32_t left, int32_t right, const Rule& rule) {
   const Symbol& r = symbols[static_cast<size_t>(right)];
   const MergeRule found = rule(l, r);
   if (found.id < 0) return;
-  heap_.push_back({found.rank, static_cast<uint32_t>(left), static_cast<uint32_t>(right),
-                   l.bytes + r.bytes, found.id});
+  heap_.push_back(
+      {uint64_t{found.rank} << 32 | static_cast<uint32_t>(left), l.bytes + r.bytes, found.id});
   std::push_heap(heap_.begin(), heap_.end());
 }
 

@@ -144,8 +144,9 @@ class Translation {
     if (rest.starts_with("{,") || rest.starts_with("}+")) return refuse(rest.substr(0, 2));
     if (rest.starts_with("(?<") && rest.size() > 3 && rest[3] != '=' && rest[3] != '!')
       return refuse("a named group");
-    if (rest.starts_with("(*") || rest.starts_with("(?R") || rest.starts_with("(?C") ||
-        rest.starts_with("(?&") || rest.starts_with("(?P"))
+    // Of groups that start with (?, those that look around or set options mean the same.
+    if (rest.starts_with("(*") ||
+        (rest.starts_with("(?") && rest.substr(2, 1).find_first_of(":=!<>imx-") != 0))
       return refuse(rest.substr(0, 3));
     keep(1);
     return {};

@@ -9,29 +9,34 @@ namespace {
 // Half-full tables of honest texts probe a few dozen slots at the very worst.
 constexpr size_t kMaxProbes = 4096;
 
+uint32_t hash_of(std::string_view text) {
+  return static_cast<uint32_t>(std::hash<std::string_view>()(text));
+}
+
 }  // namespace
 
 TextIndex::TextIndex(size_t n_texts) : slots_(std::bit_ceil(2 * n_texts + 2)) {}
 
-size_t TextIndex::slot_of(std::string_view text) const {
-  return std::hash<std::string_view>()(text) & (slots_.size() - 1);
-}
-
 bool TextIndex::insert(std::string_view text, int32_t id) {
-  size_t at = slot_of(text);
-  for (size_t i = 0; i < kMaxProbes; ++i, at = (at + 1) & (slots_.size() - 1)) {
-    if (slots_[at].id < 0) {
-      slots_[at] = {text, id};
+  const uint32_t hash = hash_of(text);
+  const size_t mask = slots_.size() - 1;
+  size_t at = hash & mask;
+  for (size_t i = 0; i < kMaxProbes; ++i, at = (at + 1) & mask) {
+    Slot& slot = slots_[at];
+    if (slot.id < 0) {
+      slot = {text, hash, id};
       return true;
     }
-    if (slots_[at].text == text) return true;
+    if (slot.hash == hash && slot.text == text) return true;
   }
   return false;
 }
 
 int32_t TextIndex::find(std::string_view text) const {
-  for (size_t at = slot_of(text); slots_[at].id >= 0; at = (at + 1) & (slots_.size() - 1))
-    if (slots_[at].text == text) return slots_[at].id;
+  const uint32_t hash = hash_of(text);
+  const size_t mask = slots_.size() - 1;
+  for (size_t at = hash & mask; slots_[at].id >= 0; at = (at + 1) & mask)
+    if (slots_[at].hash == hash && slots_[at].text == text) return slots_[at].id;
   return -1;
 }
 

@@ -20,9 +20,9 @@ class TextIndex {
  private:
   struct Slot {
     std::string_view text;
+    uint32_t hash = 0;  // compared first: most neighbours need not be looked at
     int32_t id = -1;
   };
-  size_t slot_of(std::string_view text) const;
   std::vector<Slot> slots_;
 };
 

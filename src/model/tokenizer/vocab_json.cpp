@@ -44,7 +44,7 @@ class Reader {
   Status read_single(const Json& single, const Json& specials);
   Status read_beside(const HfFiles& files);
   Status read_eos_ids(const Json& config);
-  Result<int32_t> named(const Json& config, const char* key) const;
+  int32_t named(const Json& config, const char* key) const;
   int32_t find(std::string_view text) const { return index_.find(text); }
 
   Vocab vocab_;
@@ -204,7 +204,7 @@ Status Reader::read_single(const Json& single, const Json& specials) {
   return {};
 }
 
-Result<int32_t> Reader::named(const Json& config, const char* key) const {
+int32_t Reader::named(const Json& config, const char* key) const {
   const Json& value = hf::member(config, key);
   const Json& text = value.is_object() ? hf::member(value, "content") : value;
   return text.is_string() ? find(text.get_ref<const std::string&>()) : -1;
@@ -226,9 +226,9 @@ Status Reader::read_beside(const HfFiles& files) {
   MILLRACE_ASSIGN(const Json tokenizer, hf::parse(files.tokenizer_config, "tokenizer_config.json"));
   MILLRACE_ASSIGN(const Json config, hf::parse(files.config, "config.json"));
   MILLRACE_ASSIGN(const Json generation, hf::parse(files.generation, "generation_config.json"));
-  MILLRACE_ASSIGN(vocab_.bos, named(tokenizer, "bos_token"));
-  MILLRACE_ASSIGN(vocab_.eos, named(tokenizer, "eos_token"));
-  MILLRACE_ASSIGN(vocab_.pad, named(tokenizer, "pad_token"));
+  vocab_.bos = named(tokenizer, "bos_token");
+  vocab_.eos = named(tokenizer, "eos_token");
+  vocab_.pad = named(tokenizer, "pad_token");
   MILLRACE_TRY(read_eos_ids(generation));
   MILLRACE_TRY(read_eos_ids(config));
   if (vocab_.bos < 0 && !vocab_.prefix.empty()) vocab_.bos = vocab_.prefix[0];
