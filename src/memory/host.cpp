@@ -21,11 +21,11 @@ void* map(size_t bytes) {
 
 }  // namespace
 
-Result<HostBuffer> HostBuffer::make(size_t bytes) {
+Result<HostBuffer> HostBuffer::make(size_t bytes, Pages pages) {
   HostBuffer b;
   if (bytes == 0) return b;
   if (bytes > SIZE_MAX / 2) return error(Code::out_of_memory, "a host buffer of {} bytes", bytes);
-  const bool huge = bytes >= kHugePage;
+  const bool huge = pages == Pages::huge && bytes >= kHugePage;
   const size_t mapped = round_up(bytes, huge ? kHugePage : size_t(sysconf(_SC_PAGESIZE)));
   void* p = map(huge ? mapped + kHugePage : mapped);
   if (p == nullptr) return error(Code::out_of_memory, "cannot map {} bytes of host memory", bytes);

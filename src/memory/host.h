@@ -1,5 +1,6 @@
 // Owners of host memory. HostBuffer is what weights, KV and workspaces live in: 64-byte aligned, on
-// huge pages where the system allows. GuardedBuffer is for tests: it ends at a page that faults.
+// huge pages where the system allows and nobody asked for small ones. GuardedBuffer is for tests:
+// it ends at a page that faults.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +11,14 @@
 
 namespace millrace {
 
+// What a buffer's memory is counted in. Huge pages save the processor's table lookups on what is
+// streamed; small ones keep memory that is never touched from being resident.
+enum class Pages : unsigned char { huge, small };
+
 class HostBuffer {
  public:
   HostBuffer() = default;
-  static Result<HostBuffer> make(size_t bytes);  // zeroed
+  static Result<HostBuffer> make(size_t bytes, Pages pages = Pages::huge);  // zeroed
   ~HostBuffer();
   HostBuffer(HostBuffer&& o) noexcept
       : data_(std::exchange(o.data_, nullptr)),

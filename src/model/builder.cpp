@@ -23,7 +23,7 @@ Result<std::byte*> Scratch::rows(const std::string& name, size_t row_bytes) {
   auto found = buffers_.find(name);
   if (found == buffers_.end()) {
     MILLRACE_ASSIGN(HostBuffer memory,
-                    HostBuffer::make(static_cast<size_t>(max_rows_) * row_bytes));
+                    HostBuffer::make(static_cast<size_t>(max_rows_) * row_bytes, Pages::small));
     found = buffers_.emplace(name, Buffer{std::move(memory), row_bytes}).first;
   }
   MILLRACE_CHECK(found->second.row_bytes >= row_bytes, "buffer {} has {} bytes a row, not {}", name,
