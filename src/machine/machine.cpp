@@ -7,6 +7,7 @@
 
 #include "machine/cgroup.h"
 #include "machine/cpu.h"
+#include "machine/find_host.h"
 #include "machine/gpu.h"
 #include "machine/host_files.h"
 
@@ -57,18 +58,30 @@ void find_isas(Machine& m) {
   if (sm == 90) m.isas.push_back(Isa::sm90);
 }
 
+void find_cpus_and_memory(const HostFiles& host, Machine& m) {
+  const CgroupLimits limits = find_cgroup_limits(host);
+  find_cpus(host, limits, m);
+  find_memory(host, limits, m);
+}
+
 }  // namespace
 
 bool Machine::has(Isa isa) const {
   return std::find(isas.begin(), isas.end(), isa) != isas.end();
 }
 
+Machine find_host() {
+  const HostFiles host("/");
+  Machine m;
+  find_cpus_and_memory(host, m);
+  find_isas(m);
+  return m;
+}
+
 Machine find_machine(const std::string& root) {
   const HostFiles host(root);
-  const CgroupLimits limits = find_cgroup_limits(host);
   Machine m;
-  find_cpus(host, limits, m);
-  find_memory(host, limits, m);
+  find_cpus_and_memory(host, m);
   GpuSearch found = find_gpus(host);
   m.gpus = std::move(found.gpus);
   m.cuda_driver = found.cuda_driver;
