@@ -267,7 +267,7 @@ void add_model_bench(CLI::App& command, BenchModelOptions& model) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
   whole
-      ->add_option("-d,--depth", model.contexts,
+      ->add_option("-d,--contexts", model.contexts,
                    "Tokens of context before decoding, several separated by commas")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))

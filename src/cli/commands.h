@@ -36,6 +36,8 @@ void add_doctor(CLI::App& app, const Log& log, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);
 void add_models(CLI::App& app, int& exit_code);
 void add_pull(CLI::App& app, int& exit_code);
+void add_perplexity(CLI::App& app, int& exit_code);
+void add_run(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
 void add_selftest(CLI::App& app, int& exit_code);
 void add_template(CLI::App& app, int& exit_code);

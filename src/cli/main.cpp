@@ -54,6 +54,8 @@ int run(int argc, char** argv) {
   add_logits(app, exit_code);
   add_models(app, exit_code);
   add_pull(app, exit_code);
+  add_perplexity(app, exit_code);
+  add_run(app, exit_code);
   add_runs(app, exit_code);
   add_selftest(app, exit_code);
   add_template(app, exit_code);

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "cli/open_model.h"
 #include "lab/progress.h"
+#include "machine/find_host.h"
 #include "tensor/format.h"
 
 namespace millrace::cli {
@@ -47,9 +49,9 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
                                                          const Needs& needs) {
   const int64_t start_ns = now_ns();
   std::unique_ptr<ModelSession> session(new ModelSession());
-  session->machine_ = find_machine();
+  session->machine_ = find_host();
   MILLRACE_ASSIGN(session->force_, Force::from_environment());
-  MILLRACE_ASSIGN(ModelFile file, ModelFile::open(options.model));
+  MILLRACE_ASSIGN(ModelFile file, open_model(options.model));
   MILLRACE_ASSIGN(const Config config, file.config());
   const int threads = options.threads > 0 ? options.threads : session->machine_.n_cpus;
   session->team_ = std::make_unique<Team>(threads, session->machine_.cpus);

@@ -1,0 +1,105 @@
+// millrace perplexity: how well a model expects a text, window by window, each from an empty
+// context.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/model_session.h"
+#include "engine/sampler.h"
+#include "lab/progress.h"
+#include "model/json.h"
+#include "model/tokenizer/tokenizer.h"
+
+namespace millrace::cli {
+namespace {
+
+constexpr size_t kMaxText = size_t{1} << 30;
+
+struct Options {
+  ModelOptions model;
+  std::string file;
+  int64_t window = 512;
+  bool json = false;
+};
+
+struct Sum {
+  double logprob = 0;
+  int64_t n_tokens = 0;
+
+  double perplexity() const { return std::exp(-logprob / static_cast<double>(n_tokens)); }
+};
+
+// Every token of the window after its first is one that was expected.
+Status add_window(Engine& engine, std::vector<int32_t> tokens, Sum& sum) {
+  MILLRACE_ASSIGN(const int seq, engine.open());
+  MILLRACE_TRY(engine.set_tokens(seq, tokens).status());
+  for (size_t at = 1; engine.pending(seq) > 0;) {
+    MILLRACE_ASSIGN(const int64_t n, engine.step_all(seq));
+    for (int64_t i = 0; i < n && at < tokens.size(); ++i, ++at) {
+      const auto logits = engine.logits_row(i);
+      sum.logprob += logits[static_cast<size_t>(tokens[at])] - log_sum_exp(logits);
+      ++sum.n_tokens;
+    }
+  }
+  engine.close(seq);
+  return {};
+}
+
+Result<Sum> measure(const Options& options) {
+  ModelOptions model = options.model;
+  model.n_ctx = options.window;
+  MILLRACE_ASSIGN(const std::string text, read_text_file(options.file, kMaxText));
+  MILLRACE_ASSIGN(auto session,
+                  ModelSession::load(model, {.max_outputs = 64, .quiet = options.json}));
+  MILLRACE_ASSIGN(const Tokenizer tokenizer, load_tokenizer(session->engine().file()));
+  MILLRACE_ASSIGN(const std::vector<int32_t> tokens, tokenizer.encode(text, true));
+  if (tokens.size() < 2)
+    return error(Code::invalid_argument, "{}: a text of {} tokens", options.file, tokens.size());
+  lab::Progress progress("perplexity");
+  Sum sum;
+  const auto step = static_cast<size_t>(options.window);
+  for (size_t first = 0; first + 1 < tokens.size(); first += step) {
+    const size_t end = std::min(first + step, tokens.size());
+    MILLRACE_TRY(add_window(session->engine(),
+                            {tokens.begin() + static_cast<ptrdiff_t>(first),
+                             tokens.begin() + static_cast<ptrdiff_t>(end)},
+                            sum));
+    if (!options.json)
+      progress.at(static_cast<double>(end) / static_cast<double>(tokens.size()),
+                  fmt::format("{:.4f}", sum.perplexity()));
+  }
+  return sum;
+}
+
+}  // namespace
+
+void add_perplexity(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("perplexity", "How well a model expects a text");
+  add_model_options(*command, options->model);
+  command->add_option("file", options->file, "The text")->required();
+  command
+      ->add_option("--window", options->window,
+                   "Tokens of a window, each computed from an empty context")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &exit_code] {
+    auto sum = measure(*options);
+    if (!sum.ok()) {
+      exit_code = fail(sum.status());
+      return;
+    }
+    if (options->json)
+      print_json(nlohmann::json{{"perplexity", sum.value().perplexity()},
+                                {"tokens", sum.value().n_tokens}});
+    else
+      fmt::print("perplexity {:.4f} over {} tokens\n", sum.value().perplexity(),
+                 sum.value().n_tokens);
+  });
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,136 @@
+// millrace run: a prompt continued, token by token, on standard output.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/model_session.h"
+#include "cli/sampling_options.h"
+#include "model/json.h"
+
+namespace millrace::cli {
+namespace {
+
+constexpr size_t kMaxText = size_t{1} << 30;
+
+struct Options {
+  ModelOptions model;
+  Generation generation;
+  std::string prompt, file;
+  bool special = false, json = false, no_echo = false, stats = false;
+};
+
+// The prompt given, a file's, or all of standard input.
+Result<std::string> prompt_of(const Options& options) {
+  if (!options.file.empty()) return read_text_file(options.file, kMaxText);
+  if (!options.prompt.empty()) return options.prompt;
+  if (isatty(STDIN_FILENO) != 0)
+    return error(Code::invalid_argument, "no prompt: give one with -p, or through a pipe");
+  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+}
+
+nlohmann::json to_json(const Sampled& sampled, const Tokenizer& tokenizer) {
+  const auto text_of = [&](int32_t token) { return std::string(tokenizer.piece(token)); };
+  nlohmann::json out = {{"token", sampled.token}, {"text", text_of(sampled.token)}};
+  if (sampled.most_likely.empty()) return out;
+  out["logprob"] = sampled.logprob;
+  for (const TokenLogprob& t : sampled.most_likely)
+    out["top"].push_back({{"token", t.token}, {"text", text_of(t.token)}, {"logprob", t.logprob}});
+  return out;
+}
+
+void print_stats(const Generated& g) {
+  fmt::print(
+      stderr,
+      "\nprompt: {} tokens in {:.2f} s ({:.1f} tok/s); answer: {} tokens in {:.2f} s ({:.1f} "
+      "tok/s), ended by: {}\n",
+      g.n_prompt, g.prompt_s, static_cast<double>(g.n_prompt) / g.prompt_s, g.n_tokens, g.tokens_s,
+      static_cast<double>(g.n_tokens) / g.tokens_s, name_of(g.finish));
+}
+
+struct Output {
+  std::string text;
+  nlohmann::json tokens = nlohmann::json::array();
+};
+
+Result<Generated> run(const Options& options, ModelSession& session, const Tokenizer& tokenizer,
+                      Output& output) {
+  MILLRACE_ASSIGN(const std::string prompt, prompt_of(options));
+  const TextPart part{prompt, options.special};
+  MILLRACE_ASSIGN(std::vector<int32_t> tokens, tokenizer.encode({&part, 1}, true));
+  MILLRACE_ASSIGN(Sampler sampler,
+                  Sampler::make(session.engine().config().n_vocab, session.pick_from()));
+  MILLRACE_ASSIGN(const int seq, session.engine().open());
+  if (!options.json && !options.no_echo) fmt::print("{}", prompt);
+  std::fflush(stdout);
+  const auto on_token = [&](std::string_view text, const Sampled* sampled) {
+    if (!options.json) {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      std::fflush(stdout);
+      return;
+    }
+    output.text += text;
+    if (sampled != nullptr) output.tokens.push_back(to_json(*sampled, tokenizer));
+  };
+  return generate({session.engine(), sampler, tokenizer, seq}, std::move(tokens),
+                  options.generation, on_token, catch_interrupts());
+}
+
+int run_command(const Options& options) {
+  if (const Status status = validate(options.generation.sampling); !status.ok())
+    return fail(status);
+  auto session = ModelSession::load(options.model, {.quiet = options.json});
+  if (!session.ok()) return fail(session.status());
+  auto tokenizer = load_tokenizer(session.value()->engine().file());
+  if (!tokenizer.ok()) return fail(tokenizer.status());
+  Output output;
+  auto generated = run(options, *session.value(), tokenizer.value(), output);
+  if (!generated.ok()) return fail(generated.status());
+  const Generated& g = generated.value();
+  if (options.json) {
+    const nlohmann::json out = {{"text", output.text},          {"tokens", output.tokens},
+                                {"finish", name_of(g.finish)},  {"prompt_tokens", g.n_prompt},
+                                {"prompt_seconds", g.prompt_s}, {"seconds", g.tokens_s}};
+    print_json(out);
+  } else {
+    fmt::print("\n");
+  }
+  if (options.stats) print_stats(g);
+  return g.finish == Finish::cancelled ? kInterrupted : 0;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("run", "Continue a prompt");
+  add_model_options(*command, options->model);
+  auto* prompt = command->add_option("-p,--prompt", options->prompt,
+                                     "The text to continue; standard input when it is a pipe");
+  command->add_option("-f,--file", options->file, "A file with the text to continue")
+      ->excludes(prompt);
+  command
+      ->add_option("-n,--n-predict", options->generation.max_tokens,
+                   "Tokens at most; -1: as many as the context holds")
+      ->capture_default_str();
+  add_sampling_options(*command, options->generation);
+  command->add_flag("--ignore-eos", options->generation.ignore_end,
+                    "Go on where the model would end");
+  command->add_flag("--special", options->special,
+                    "Control tokens in the prompt's text count as such");
+  command
+      ->add_option("--logprobs", options->generation.sampling.n_logprobs,
+                   "With --json: this many of the most likely tokens at each place")
+      ->check(CLI::Range(0, 100));
+  command->add_flag("--no-display-prompt", options->no_echo, "Print the continuation alone");
+  command->add_flag("--stats", options->stats, "Say how fast it was, on stderr");
+  command->add_flag("--json", options->json, "Print JSON at the end");
+  command->callback([options, &exit_code] { exit_code = run_command(*options); });
+}
+
+}  // namespace millrace::cli
