@@ -35,8 +35,9 @@ constexpr std::array<std::string_view, 5> kPublic = {"args.h", "op.h", "row.h", 
 struct Boundary {
   std::string_view header, folder;
 };
-constexpr std::array<Boundary, 6> kBoundaries = {{{"sqlite3.h", "lab"},
+constexpr std::array<Boundary, 7> kBoundaries = {{{"sqlite3.h", "lab"},
                                                   {"CLI/", "cli"},
+                                                  {"histedit.h", "cli"},
                                                   {"pcre2.h", "model"},
                                                   {"utf8proc.h", "model"},
                                                   {"curl/", "model"},

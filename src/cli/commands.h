@@ -31,6 +31,7 @@ void print_json(const Json& document) {
 std::string command_line(int argc, char** argv);
 
 void add_bench(CLI::App& app, const std::string& command_line, int& exit_code);
+void add_chat(CLI::App& app, int& exit_code);
 void add_detokenize(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, const Log& log, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);

@@ -21,4 +21,12 @@ const std::atomic<bool>& catch_interrupts() {
   return interrupted;
 }
 
+std::atomic<bool>& catch_ctrl_c() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted.store(true, std::memory_order_relaxed); };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  return interrupted;
+}
+
 }  // namespace millrace::cli

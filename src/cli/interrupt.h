@@ -8,4 +8,7 @@ namespace millrace::cli {
 
 const std::atomic<bool>& catch_interrupts();
 
+// SIGINT alone, as a flag that the caller clears: for a program that Ctrl-C does not end.
+std::atomic<bool>& catch_ctrl_c();
+
 }  // namespace millrace::cli

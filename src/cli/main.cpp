@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   add_bench(app, command_line(argc, argv), exit_code);
+  add_chat(app, exit_code);
   add_detokenize(app, exit_code);
   add_doctor(app, log, exit_code);
   add_logits(app, exit_code);

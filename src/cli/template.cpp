@@ -1,5 +1,6 @@
 // millrace template: the prompt that a conversation becomes, before any model sees it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <ctime>
@@ -7,13 +8,15 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/utf8.h"
 #include "cli/commands.h"
-#include "model/catalog.h"
+#include "cli/open_model.h"
 #include "model/json.h"
 #include "model/template/json.h"
 #include "model/template/model_template.h"
+#include "model/tokenizer/tokenizer.h"
 
 namespace millrace::cli {
 namespace {
@@ -23,10 +26,12 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMaxInputBytes = 256 << 20;
 
 struct Options {
-  std::vector<std::string> files;  // MODEL MESSAGES, or MESSAGES alone with --template
+  std::vector<std::string> files;  // MODEL MESSAGES; with --template MESSAGES alone is enough
   std::string template_file, tools_file;
   std::vector<std::string> set;
-  bool no_generation_prompt = false, json = false;
+  bool no_generation_prompt = false, tokens = false, json = false;
+
+  bool has_model() const { return files.size() == 2; }
 };
 
 Result<std::string> read_input(const std::string& path) {
@@ -87,47 +92,86 @@ Result<ChatInput> read_chat(const Options& options) {
   return input;
 }
 
-Result<ChatTemplate> open_template(const Options& options) {
+// What the command works with; a tokenizer where ids were asked for.
+struct Loaded {
+  ChatTemplate chat_template;
+  std::optional<Tokenizer> tokenizer;
+};
+
+Result<Loaded> load(const Options& options) {
+  std::optional<ModelFile> file;
+  if (options.has_model()) {
+    MILLRACE_ASSIGN(file, open_model(options.files[0]));
+  }
+  std::optional<ChatTemplate> chat_template;
   if (!options.template_file.empty()) {
     MILLRACE_ASSIGN(const std::string source, read_input(options.template_file));
-    return ChatTemplate::parse(source);
+    MILLRACE_ASSIGN(chat_template,
+                    file ? chat_template_of(*file, source) : ChatTemplate::parse(source));
+  } else {
+    MILLRACE_ASSIGN(chat_template, chat_template_of(*file));
   }
-  MILLRACE_ASSIGN(const std::string path,
-                  resolve_model(options.files[0], find_models(process_environment())));
-  MILLRACE_ASSIGN(const ModelFile file, ModelFile::open(path));
-  return chat_template_of(file);
+  Loaded out{std::move(*chat_template), std::nullopt};
+  if (options.tokens) {
+    MILLRACE_ASSIGN(out.tokenizer, load_tokenizer(*file));
+  }
+  return out;
 }
 
-void print_result(const jinja::Rendered& rendered, bool json) {
-  if (!json) {
-    const std::string text = rendered.text();
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    return;
-  }
+Result<std::vector<int32_t>> encode(const jinja::Rendered& rendered, const Tokenizer& tokenizer) {
+  std::vector<TextPart> parts;
+  for (const auto& piece : rendered.pieces) parts.push_back({piece.text, piece.from_template});
+  return tokenizer.encode(parts);
+}
+
+Json to_json(const jinja::Rendered& rendered) {
   Json pieces = Json::array();
   for (const auto& piece : rendered.pieces)
     pieces.push_back(Json{{"text", piece.text}, {"from_template", piece.from_template}});
-  print_json(Json{{"text", rendered.text()}, {"pieces", pieces}});
+  return Json{{"text", rendered.text()}, {"pieces", pieces}};
+}
+
+Status print_result(const Options& options, const Loaded& loaded, const jinja::Rendered& rendered) {
+  std::vector<int32_t> ids;
+  if (loaded.tokenizer) {
+    MILLRACE_ASSIGN(ids, encode(rendered, *loaded.tokenizer));
+  }
+  if (options.json) {
+    Json out = to_json(rendered);
+    if (options.tokens) out["tokens"] = ids;
+    print_json(out);
+  } else if (options.tokens) {
+    fmt::print("{}\n", fmt::join(ids, " "));
+  } else {
+    const std::string text = rendered.text();
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  return {};
+}
+
+bool is_asked_well(const Options& options) {
+  const size_t n = options.files.size();
+  const bool needs_model = options.template_file.empty() || options.tokens;
+  return n == 2 || (n == 1 && !needs_model);
 }
 
 int run_template(const Options& options) {
-  const size_t wanted = options.template_file.empty() ? 2 : 1;
-  if (options.files.size() != wanted) {
+  if (!is_asked_well(options)) {
     fmt::print(stderr,
                "millrace: template wants MODEL MESSAGES.json, or --template FILE "
-               "MESSAGES.json\n");
+               "MESSAGES.json without --tokens\n");
     return kUsage;
   }
-  const auto chat_template = open_template(options);
-  if (!chat_template.ok()) return fail(chat_template.status());
-  if (chat_template.value().is_builtin())
+  const auto loaded = load(options);
+  if (!loaded.ok()) return fail(loaded.status());
+  if (loaded.value().chat_template.is_builtin())
     fmt::print(stderr, "millrace: the model brings no chat template; using ChatML\n");
   const auto input = read_chat(options);
   if (!input.ok()) return fail(input.status());
-  const auto rendered = chat_template.value().render(input.value());
+  const auto rendered = loaded.value().chat_template.render(input.value());
   if (!rendered.ok()) return fail(rendered.status());
-  print_result(rendered.value(), options.json);
-  return 0;
+  const Status printed = print_result(options, loaded.value(), rendered.value());
+  return printed.ok() ? 0 : fail(printed);
 }
 
 }  // namespace
@@ -139,7 +183,9 @@ void add_template(CLI::App& app, int& exit_code) {
   command->add_option("files", options->files, "MODEL (a path or a name) and MESSAGES.json")
       ->required()
       ->type_name("[MODEL] MESSAGES.json");
-  command->add_option("--template", options->template_file, "Take this Jinja file, and no MODEL")
+  command
+      ->add_option("--template", options->template_file,
+                   "Take this Jinja file in place of the model's")
       ->type_name("FILE");
   command->add_option("--tools", options->tools_file, "A list of tools in OpenAI's shape")
       ->type_name("FILE");
@@ -150,6 +196,7 @@ void add_template(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   command->add_flag("--no-generation-prompt", options->no_generation_prompt,
                     "Do not open the assistant's turn at the end");
+  command->add_flag("--tokens", options->tokens, "Print the ids that the model would see");
   command->add_flag("--json", options->json, "Print JSON: the text, and which of it was input");
   command->footer(
       "MESSAGES.json is a list of messages in OpenAI's shape, or an object with messages, tools "

@@ -48,9 +48,12 @@ Tokens tokens_of(const SafetensorsDir& dir) {
 }  // namespace
 
 Result<ChatTemplate> chat_template_of(const ModelFile& file) {
-  return ChatTemplate::parse(file.chat_template(), file.gguf() != nullptr
-                                                       ? tokens_of(*file.gguf())
-                                                       : tokens_of(*file.safetensors()));
+  return chat_template_of(file, file.chat_template());
+}
+
+Result<ChatTemplate> chat_template_of(const ModelFile& file, std::string_view source) {
+  return ChatTemplate::parse(
+      source, file.gguf() != nullptr ? tokens_of(*file.gguf()) : tokens_of(*file.safetensors()));
 }
 
 }  // namespace millrace

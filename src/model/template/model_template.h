@@ -9,5 +9,7 @@ namespace millrace {
 
 // A model without one gets the built-in template (ChatTemplate::is_builtin).
 Result<ChatTemplate> chat_template_of(const ModelFile& file);
+// Another template with the model's special tokens.
+Result<ChatTemplate> chat_template_of(const ModelFile& file, std::string_view source);
 
 }  // namespace millrace

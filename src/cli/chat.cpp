@@ -1,0 +1,150 @@
+// millrace chat: a conversation with a model.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <iostream>
+#include <iterator>
+
+#include "cli/chat_terminal.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/model_session.h"
+#include "cli/sampling_options.h"
+#include "lab/progress.h"
+#include "model/catalog.h"
+#include "model/pull.h"
+#include "model/template/model_template.h"
+
+namespace millrace::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  Generation how;
+  std::string system, prompt;
+};
+
+// Renders, encodes and generates. The sequence keeps its tokens, so a turn computes what is new.
+class ModelBackend final : public ChatBackend {
+ public:
+  static Result<std::unique_ptr<ModelBackend>> make(const ModelOptions& options);
+  Result<Generated> answer(const nlohmann::ordered_json& messages, const Generation& how,
+                           const std::function<void(std::string_view)>& on_text,
+                           const std::atomic<bool>& stop) override;
+  bool has_template() const { return !template_.is_builtin(); }
+
+ private:
+  ModelBackend(std::unique_ptr<ModelSession> session, Tokenizer tokenizer,
+               ChatTemplate chat_template, Sampler sampler, int seq)
+      : session_(std::move(session)),
+        tokenizer_(std::move(tokenizer)),
+        template_(std::move(chat_template)),
+        sampler_(std::move(sampler)),
+        seq_(seq) {}
+
+  std::unique_ptr<ModelSession> session_;
+  Tokenizer tokenizer_;
+  ChatTemplate template_;
+  Sampler sampler_;
+  int seq_;
+};
+
+Result<std::unique_ptr<ModelBackend>> ModelBackend::make(const ModelOptions& options) {
+  const bool quiet = isatty(STDERR_FILENO) != 1;
+  MILLRACE_ASSIGN(auto session, ModelSession::load(options, {.quiet = quiet}));
+  Engine& engine = session->engine();
+  MILLRACE_ASSIGN(Tokenizer tokenizer, load_tokenizer(engine.file()));
+  MILLRACE_ASSIGN(ChatTemplate chat_template, chat_template_of(engine.file()));
+  MILLRACE_ASSIGN(Sampler sampler, Sampler::make(engine.config().n_vocab, session->pick_from()));
+  MILLRACE_ASSIGN(const int seq, engine.open());
+  return std::unique_ptr<ModelBackend>(new ModelBackend(
+      std::move(session), std::move(tokenizer), std::move(chat_template), std::move(sampler), seq));
+}
+
+Result<Generated> ModelBackend::answer(const nlohmann::ordered_json& messages,
+                                       const Generation& how,
+                                       const std::function<void(std::string_view)>& on_text,
+                                       const std::atomic<bool>& stop) {
+  ChatInput input;
+  input.messages = messages;
+  const std::time_t now = std::time(nullptr);
+  localtime_r(&now, &input.now);
+  MILLRACE_ASSIGN(const auto prompt, template_.render(input));
+  std::vector<TextPart> parts;
+  for (const auto& piece : prompt.pieces) parts.push_back({piece.text, piece.from_template});
+  MILLRACE_ASSIGN(std::vector<int32_t> tokens, tokenizer_.encode(parts));
+  const auto on_token = [&](std::string_view text, const Sampled*) {
+    if (!text.empty()) on_text(text);
+  };
+  return generate({session_->engine(), sampler_, tokenizer_, seq_}, std::move(tokens), how,
+                  on_token, stop);
+}
+
+// The default model is got where it is not on this machine yet.
+Result<std::string> pull_default() {
+  lab::Progress progress("getting the model");
+  const std::atomic<bool>& interrupted = catch_interrupts();
+  PullWatch watch;
+  watch.stopped = [&] { return interrupted.load(); };
+  watch.progress = [&](std::string_view what, uint64_t done, uint64_t total) {
+    const double share = total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total);
+    progress.at(std::min(share, 1.0), std::string(what));
+  };
+  MILLRACE_ASSIGN(const Pulled pulled, pull(kDefaultModel, process_environment(), watch));
+  return pulled.path;
+}
+
+// What was asked for, or the default model's path.
+Result<std::string> wanted_model(const std::string& name) {
+  if (!name.empty()) return name;
+  auto path = resolve_model(kDefaultModel, find_models(process_environment()));
+  return path.status().code() == Code::not_found ? pull_default() : path;
+}
+
+int talk(Chat& chat, const Options& options) {
+  if (!options.prompt.empty()) return chat.answer_once(options.prompt);
+  if (isatty(STDIN_FILENO) != 1)
+    return chat.answer_once(std::string(std::istreambuf_iterator<char>(std::cin), {}));
+  LineEditor lines(state_file("chat_history"));
+  fmt::print(stderr, "/help says what there is; Ctrl-D ends.\n");
+  return chat.talk(lines);
+}
+
+int chat_command(Options& options) {
+  if (const Status status = validate(options.how.sampling); !status.ok()) return fail(status);
+  auto path = wanted_model(options.model.model);
+  if (!path.ok()) return fail(path.status());
+  options.model.model = path.value();
+  auto backend = ModelBackend::make(options.model);
+  if (!backend.ok()) return fail(backend.status());
+  if (!backend.value()->has_template())
+    fmt::print(stderr, "millrace: the model brings no chat template; using ChatML\n");
+  Chat chat(*backend.value(), catch_ctrl_c(), {stdout, stderr, isatty(STDOUT_FILENO) == 1});
+  chat.how() = options.how;
+  chat.set_system(options.system);
+  return talk(chat, options);
+}
+
+}  // namespace
+
+void add_chat(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("chat", "Talk to a model");
+  add_model_options(*command, options->model);
+  command->get_option("model")->required(false)->description(
+      "A model: a path, or the name of one that was pulled; smollm2-135m by default");
+  command->add_option("-p,--prompt", options->prompt, "Answer this and end");
+  command->add_option("--system", options->system, "What the model is told first");
+  command
+      ->add_option("-n,--n-predict", options->how.max_tokens,
+                   "Tokens of an answer at most; -1: as many as the context holds")
+      ->capture_default_str();
+  add_sampling_options(*command, options->how);
+  command->footer(
+      "What comes through a pipe is answered once. At a terminal /help lists the commands; Ctrl-C\n"
+      "stops an answer.");
+  command->callback([options, &exit_code] { exit_code = chat_command(*options); });
+}
+
+}  // namespace millrace::cli

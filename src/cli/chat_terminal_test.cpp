@@ -1,0 +1,176 @@
+// The conversation loop over a script of lines and a backend that answers from a list.
+#include "cli/chat_terminal.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <deque>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+namespace millrace::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class Script final : public LineSource {
+ public:
+  explicit Script(std::deque<Line> lines) : lines_(std::move(lines)) {}
+  Line read(const std::string&) override {
+    if (lines_.empty()) return {Line::Kind::end, ""};
+    Line line = lines_.front();
+    lines_.pop_front();
+    return line;
+  }
+
+ private:
+  std::deque<Line> lines_;
+};
+
+Line typed(std::string text) {
+  return {Line::Kind::text, std::move(text)};
+}
+
+const Line kCtrlC = {Line::Kind::interrupted, ""};
+
+// Repeats the question, word by word; "stop" makes it press Ctrl-C after its first word.
+class Echo final : public ChatBackend {
+ public:
+  explicit Echo(std::atomic<bool>& interrupted) : interrupted_(interrupted) {}
+  Result<Generated> answer(const Json& messages, const Generation& how,
+                           const std::function<void(std::string_view)>& on_text,
+                           const std::atomic<bool>& stop) override {
+    asked = messages;
+    used = how;
+    const std::string text = messages.back()["content"];
+    if (text == "fail") return error(Code::unavailable, "no pages left");
+    on_text("You said ");
+    if (text == "stop") interrupted_.store(true);
+    if (!stop.load()) on_text(text);
+    Generated done;
+    done.n_prompt = 5;
+    done.n_tokens = 2;
+    done.tokens_s = 1;
+    return done;
+  }
+  Json asked;
+  Generation used;
+
+ private:
+  std::atomic<bool>& interrupted_;
+};
+
+class ChatTest : public testing::Test {
+ protected:
+  ChatTest()
+      : out_file_(open_memstream(&out_, &out_size_)),
+        notes_file_(open_memstream(&notes_, &notes_size_)) {}
+  ~ChatTest() override {
+    std::fclose(out_file_);
+    std::fclose(notes_file_);
+    std::free(out_);
+    std::free(notes_);
+  }
+  int talk(std::deque<Line> lines) {
+    Script script(std::move(lines));
+    return chat_.talk(script);
+  }
+  std::string out() {
+    std::fflush(out_file_);
+    return {out_, out_size_};
+  }
+  bool noted(std::string_view part) {
+    std::fflush(notes_file_);
+    return std::string_view(notes_, notes_size_).find(part) != std::string_view::npos;
+  }
+
+  char *out_ = nullptr, *notes_ = nullptr;
+  size_t out_size_ = 0, notes_size_ = 0;
+  std::FILE *out_file_, *notes_file_;
+  std::atomic<bool> interrupted_{false};
+  Echo echo_{interrupted_};
+  Chat chat_{echo_, interrupted_, {out_file_, notes_file_, true}};
+};
+
+TEST_F(ChatTest, AnswersAndRemembers) {
+  EXPECT_EQ(talk({typed("hi"), typed(""), typed("  "), typed("again")}), 0);
+  EXPECT_EQ(out(), "You said hi\nYou said again\n");
+  ASSERT_EQ(echo_.asked.size(), 3u);
+  EXPECT_EQ(echo_.asked[1]["content"], "You said hi");
+}
+
+TEST_F(ChatTest, TakesMessagesOfSeveralLines) {
+  talk({typed("a\\"), typed("b\\"), typed("c"), typed("\"\"\"one"), typed(""), typed("two\"\"\""),
+        typed("\"\"\"x\"\"\"")});
+  EXPECT_EQ(chat_.messages()[0]["content"], "a\nb\nc");
+  EXPECT_EQ(chat_.messages()[2]["content"], "one\n\ntwo");
+  EXPECT_EQ(chat_.messages()[4]["content"], "x");
+}
+
+TEST_F(ChatTest, CtrlCStopsTheAnswerAndKeepsWhatWasSaid) {
+  talk({typed("stop"), typed("more")});
+  EXPECT_EQ(out(), "You said \nYou said more\n");
+  EXPECT_TRUE(noted("(stopped)"));
+  EXPECT_EQ(chat_.messages()[1]["content"], "You said ");
+  EXPECT_EQ(chat_.messages().size(), 4u);
+}
+
+TEST_F(ChatTest, CtrlCTwiceAtThePromptLeaves) {
+  talk({kCtrlC, typed("hi"), kCtrlC, kCtrlC, typed("never")});
+  EXPECT_EQ(out(), "You said hi\n");
+  talk({typed("a\\"), kCtrlC, typed("b")});
+  EXPECT_EQ(chat_.messages().back()["content"], "You said b");
+}
+
+TEST_F(ChatTest, AFailedAnswerLeavesNoTrace) {
+  talk({typed("fail"), typed("hi")});
+  EXPECT_TRUE(noted("no pages left"));
+  EXPECT_EQ(chat_.messages().size(), 2u);
+  EXPECT_EQ(chat_.answer_once("fail"), 1);
+}
+
+TEST_F(ChatTest, CommandsDoWhatTheySay) {
+  talk({typed("/system Be kind"), typed("/set temperature 0.25"), typed("/set top_k 1.5"),
+        typed("/set seed 7"), typed("/set nope 1"), typed("/set top_p"), typed("/nope"),
+        typed("/help"), typed("hi"), typed("/stats")});
+  EXPECT_EQ(echo_.asked[0]["content"], "Be kind");
+  EXPECT_EQ(echo_.used.sampling.temperature, 0.25f);
+  EXPECT_EQ(echo_.used.sampling.top_k, 40);
+  EXPECT_EQ(echo_.used.sampling.seed, 7u);
+  for (const char* part :
+       {"whole number", "no setting 'nope'", "top_p 0.95", "no /nope", "/reset", "2.0 tokens/s"})
+    EXPECT_TRUE(noted(part)) << part;
+  talk({typed("/reset")});
+  ASSERT_EQ(chat_.messages().size(), 1u);
+  EXPECT_EQ(chat_.messages()[0]["role"], "system");
+  talk({typed("/system"), typed("/exit"), typed("never")});
+  EXPECT_TRUE(chat_.messages().empty());
+}
+
+TEST_F(ChatTest, AConversationIsSavedAndTakenUpAgain) {
+  const std::string path = testing::TempDir() + "millrace_chat_" + std::to_string(getpid());
+  talk({typed("hi"), typed("/save " + path), typed("/reset"), typed("/load " + path)});
+  EXPECT_EQ(chat_.messages().size(), 2u);
+  std::ofstream(path) << "[1, 2]";
+  talk({typed("/load " + path), typed("/load /nowhere/at/all"), typed("/save /nowhere/at/all")});
+  EXPECT_TRUE(noted("no list of messages"));
+  EXPECT_TRUE(noted("cannot write"));
+  EXPECT_EQ(chat_.messages().size(), 2u);
+  std::remove(path.c_str());
+}
+
+TEST_F(ChatTest, APipeIsAnsweredOnce) {
+  EXPECT_EQ(chat_.answer_once("two\nlines"), 0);
+  EXPECT_EQ(out(), "You said two\nlines\n");
+  EXPECT_EQ(chat_.answer_once("\n"), 0);
+  EXPECT_EQ(chat_.answer_once("stop"), 130);
+}
+
+TEST_F(ChatTest, AnswersCannotSteerTheTerminal) {
+  EXPECT_EQ(without_controls("a\x1b[31mb\r\n\tc\x07\u009bd\u00e9\xff"), "a[31mb\n\tcdé");
+}
+
+}  // namespace
+}  // namespace millrace::cli

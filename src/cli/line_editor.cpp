@@ -1,0 +1,145 @@
+#include "cli/line_editor.h"
+
+#include <histedit.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+namespace millrace::cli {
+namespace {
+
+constexpr int kHistoryLines = 2000;
+constexpr std::wstring_view kPasteEnd = L"\x1b[201~";
+
+}  // namespace
+
+struct LineEditor::Libedit {
+  EditLine* edit = nullptr;
+  History* history = nullptr;
+  std::FILE* screen = stdout;
+  std::string prompt, history_file;
+  bool interrupted = false;
+
+  static Libedit& of(EditLine* edit) {
+    void* self = nullptr;
+    el_get(edit, EL_CLIENTDATA, &self);
+    return *static_cast<Libedit*>(self);
+  }
+  static char* show_prompt(EditLine* edit) { return of(edit).prompt.data(); }
+  static unsigned char interrupt(EditLine* edit, int) {
+    of(edit).interrupted = true;
+    return CC_EOF;
+  }
+  static unsigned char paste(EditLine* edit, int);
+  void set_up();
+  void set_up_history();
+  void remember(const std::string& text);
+  // Asks the terminal to mark what is pasted, or no longer to.
+  void mark_pastes(bool on) const {
+    std::fputs(on ? "\x1b[?2004h" : "\x1b[?2004l", screen);
+    std::fflush(screen);
+  }
+};
+
+// What a terminal sends between its marks of a paste goes into the line as it is, newlines too.
+unsigned char LineEditor::Libedit::paste(EditLine* edit, int) {
+  std::wstring text;
+  wchar_t c = 0;
+  while (!text.ends_with(kPasteEnd) && el_wgetc(edit, &c) == 1)
+    if (c != L'\0') text += c == L'\r' ? L'\n' : c;
+  if (text.ends_with(kPasteEnd)) text.resize(text.size() - kPasteEnd.size());
+  if (!text.empty() && el_winsertstr(edit, text.c_str()) != 0) return CC_ERROR;
+  return CC_REFRESH;
+}
+
+void LineEditor::Libedit::set_up() {
+  // Characters of several bytes are edited as such; everything else stays in the C locale.
+  std::setlocale(LC_CTYPE, "");
+  if (MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
+  screen = isatty(STDOUT_FILENO) == 1 ? stdout : stderr;
+  edit = el_init("millrace", stdin, screen, stderr);
+  if (edit == nullptr) return;
+  el_set(edit, EL_CLIENTDATA, this);
+  el_set(edit, EL_PROMPT, show_prompt);
+  el_set(edit, EL_EDITOR, "emacs");
+  el_set(edit, EL_SETTY, "-d", "-isig", nullptr);
+  el_set(edit, EL_ADDFN, "millrace-interrupt", "Leave the line", interrupt);
+  el_set(edit, EL_ADDFN, "millrace-paste", "Take what is pasted as it is", paste);
+  el_set(edit, EL_BIND, "^C", "millrace-interrupt", nullptr);
+  el_set(edit, EL_BIND, "\\e[200~", "millrace-paste", nullptr);
+  el_set(edit, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+  set_up_history();
+}
+
+void LineEditor::Libedit::set_up_history() {
+  history = history_init();
+  if (history == nullptr) return;
+  HistEvent event;
+  ::history(history, &event, H_SETSIZE, kHistoryLines);
+  ::history(history, &event, H_SETUNIQUE, 1);
+  if (!history_file.empty()) ::history(history, &event, H_LOAD, history_file.c_str());
+  el_set(edit, EL_HIST, ::history, history);
+}
+
+void LineEditor::Libedit::remember(const std::string& text) {
+  HistEvent event;
+  if (history == nullptr || text.empty()) return;
+  ::history(history, &event, H_ENTER, text.c_str());
+  if (!history_file.empty()) ::history(history, &event, H_SAVE, history_file.c_str());
+}
+
+LineEditor::LineEditor(const std::string& history_file) : edit_(std::make_unique<Libedit>()) {
+  edit_->history_file = history_file;
+  edit_->set_up();
+}
+
+LineEditor::~LineEditor() {
+  if (edit_->edit != nullptr) el_end(edit_->edit);
+  if (edit_->history != nullptr) history_end(edit_->history);
+}
+
+Line LineEditor::read(const std::string& prompt) {
+  if (edit_->edit == nullptr) return {Line::Kind::end, ""};
+  edit_->prompt = prompt;
+  edit_->interrupted = false;
+  edit_->mark_pastes(true);
+  int n = 0;
+  const char* got = el_gets(edit_->edit, &n);
+  edit_->mark_pastes(false);
+  if (edit_->interrupted) {
+    std::fputs("^C\n", edit_->screen);
+    el_reset(edit_->edit);
+    return {Line::Kind::interrupted, ""};
+  }
+  if (got == nullptr || n <= 0) {
+    std::fputs("\n", edit_->screen);
+    return {Line::Kind::end, ""};
+  }
+  std::string text(got, static_cast<size_t>(n));
+  if (text.ends_with('\n')) text.pop_back();
+  edit_->remember(text);
+  return {Line::Kind::text, text};
+}
+
+std::string state_file(const std::string& name) {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (state != nullptr && *state == '/')
+    folder = state;
+  else if (home != nullptr && *home != '\0')
+    folder = std::filesystem::path(home) / ".local" / "state";
+  else
+    return "";
+  std::error_code failed;
+  std::filesystem::create_directories(folder / "millrace", failed);
+  if (failed) return "";
+  std::filesystem::permissions(folder / "millrace", std::filesystem::perms::owner_all, failed);
+  return folder / "millrace" / name;
+}
+
+}  // namespace millrace::cli

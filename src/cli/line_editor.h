@@ -1,0 +1,41 @@
+// Lines typed at a terminal: editing, history, multi-line input and pasting, by libedit, which
+// stays behind this header. Ctrl-C is a key here and no signal.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace millrace::cli {
+
+struct Line {
+  enum class Kind : unsigned char { text, interrupted, end } kind = Kind::text;
+  std::string text;
+};
+
+// Where a chat's lines come from: a terminal, or a test.
+class LineSource {
+ public:
+  virtual ~LineSource() = default;
+  virtual Line read(const std::string& prompt) = 0;
+};
+
+class LineEditor final : public LineSource {
+ public:
+  // History is read from and kept in `history_file`; empty: nowhere. Without a way to write there
+  // it lasts as long as the program.
+  explicit LineEditor(const std::string& history_file);
+  ~LineEditor() override;
+  LineEditor(const LineEditor&) = delete;
+  LineEditor& operator=(const LineEditor&) = delete;
+
+  Line read(const std::string& prompt) override;
+
+ private:
+  struct Libedit;
+  std::unique_ptr<Libedit> edit_;
+};
+
+// $XDG_STATE_HOME/millrace/NAME, its folder made; empty when there is no home.
+std::string state_file(const std::string& name);
+
+}  // namespace millrace::cli
