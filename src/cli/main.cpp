@@ -53,9 +53,11 @@ int run(int argc, char** argv) {
   add_detokenize(app, exit_code);
   add_doctor(app, log, exit_code);
   add_logits(app, exit_code);
+  add_make_model(app, exit_code);
   add_models(app, exit_code);
   add_pull(app, exit_code);
   add_perplexity(app, exit_code);
+  add_quantize(app, exit_code);
   add_run(app, exit_code);
   add_runs(app, exit_code);
   add_selftest(app, exit_code);

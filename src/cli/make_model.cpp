@@ -1,0 +1,65 @@
+// millrace make-model: a model of a real one's exact shapes, with random weights.
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "lab/progress.h"
+#include "machine/machine.h"
+#include "model/make_model.h"
+
+namespace millrace::cli {
+namespace {
+
+struct Options {
+  std::string arch, out, type = "q4_0";
+  int64_t n_layers = 0;
+  uint64_t seed = 0;
+  int n_threads = 0;
+};
+
+int run_make_model(const Options& options) {
+  auto shape = model_shape_named(options.arch);
+  if (!shape.ok()) return fail(shape.status());
+  const auto type = quant_type_named(options.type);
+  if (!type.ok()) return fail(type.status());
+  if (options.n_layers > 0) shape->n_layers = options.n_layers;
+  Result<MadeModel> made = error(Code::cancelled, "interrupted");
+  {
+    lab::Progress progress("make-model");
+    MakeModelOptions make{type.value(), options.seed, {}};
+    make.stream.n_threads = options.n_threads > 0 ? options.n_threads : find_machine().n_cpus;
+    make.stream.progress = [&](double share, std::string_view what) { progress.at(share, what); };
+    make.stream.stop = &catch_interrupts();
+    made = make_model(shape.value(), options.out, make);
+  }
+  if (made.status().code() == Code::cancelled) return kInterrupted;
+  if (!made.ok()) return fail(made.status());
+  fmt::print("{}: {:.1f} million random parameters in {:.1f} MiB of {}\n", options.out,
+             static_cast<double>(made->n_parameters) * 1e-6,
+             static_cast<double>(made->tensor_bytes) / (1 << 20), type.value().name);
+  return 0;
+}
+
+}  // namespace
+
+void add_make_model(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "make-model", "Write a model of a real one's exact shapes, with random weights");
+  command->add_option("ARCH", options->arch, fmt::format("One of {}", model_shape_names()))
+      ->required();
+  command->add_option("OUT", options->out, "The .gguf file to write")->required();
+  command->add_option("--type", options->type,
+                      fmt::format("Of the weights: {} (default: q4_0)", quant_type_names()));
+  command->add_option("--layers", options->n_layers, "How many layers (default: all of them)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--random-seed", options->seed, "The same seed gives the same file");
+  command->add_option("-t,--threads", options->n_threads, "How many threads (default: all CPUs)")
+      ->check(CLI::Range(1, 1024));
+  command->footer(
+      "For measuring speed where no weights can be fetched: such a model runs, and what\n"
+      "it says means nothing. Its vocabulary has the real one's size, not its words.");
+  command->callback([options, &exit_code] { exit_code = run_make_model(*options); });
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,81 @@
+// millrace quantize: a GGUF model with its weights in another type.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "lab/progress.h"
+#include "machine/machine.h"
+#include "model/quantize.h"
+#include "tensor/format.h"
+
+namespace millrace::cli {
+namespace {
+
+struct Options {
+  std::string in, out, type;
+  int n_threads = 0;
+};
+
+void print_report(const QuantizeReport& report, const Options& options) {
+  constexpr double kMib = 1 << 20;
+  fmt::print("{}: {:.1f} MiB of tensors, from {:.1f} MiB\n", options.out,
+             static_cast<double>(report.bytes_out) / kMib,
+             static_cast<double>(report.bytes_in) / kMib);
+  for (const auto& [type, n] : report.n_tensors)
+    fmt::print("  {:<7} {} tensors\n", name_of(type), n);
+  if (report.n_fallbacks > 0)
+    fmt::print(
+        stderr,
+        "note: the rows of {} tensors do not divide into {}'s blocks; they have another type\n",
+        report.n_fallbacks, options.type);
+  if (report.n_requantised > 0)
+    fmt::print(stderr,
+               "note: {} tensors were quantised before; a file made from the original weights is "
+               "better\n",
+               report.n_requantised);
+}
+
+int run_quantize(const Options& options) {
+  const auto type = quant_type_named(options.type);
+  if (!type.ok()) return fail(type.status());
+  const auto in = ModelFile::open(options.in);
+  if (!in.ok()) return fail(in.status());
+  std::error_code ignored;
+  if (std::filesystem::equivalent(options.in, options.out, ignored))
+    return fail(error(Code::invalid_argument, "{} cannot be read and written at once", options.in));
+  Result<QuantizeReport> report = error(Code::cancelled, "interrupted");
+  {
+    lab::Progress progress("quantize");
+    StreamOptions stream;
+    stream.n_threads = options.n_threads > 0 ? options.n_threads : find_machine().n_cpus;
+    stream.progress = [&](double share, std::string_view what) { progress.at(share, what); };
+    stream.stop = &catch_interrupts();
+    report = quantize(in.value(), options.out, type.value(), stream);
+  }
+  if (report.status().code() == Code::cancelled) return kInterrupted;
+  if (!report.ok()) return fail(report.status());
+  print_report(report.value(), options);
+  return 0;
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("quantize", "Rewrite a GGUF model with its weights in another type");
+  command->add_option("IN", options->in, "A .gguf file, or the first of a split model")->required();
+  command->add_option("OUT", options->out, "The .gguf file to write")->required();
+  command->add_option("TYPE", options->type, fmt::format("One of {}", quant_type_names()))
+      ->required();
+  command->add_option("-t,--threads", options->n_threads, "How many threads (default: all CPUs)")
+      ->check(CLI::Range(1, 1024));
+  command->footer(
+      "A tensor whose rows do not divide into the type's blocks gets another type, as in\n"
+      "llama.cpp; norms and biases stay as they are. Directories of safetensors are not read.");
+  command->callback([options, &exit_code] { exit_code = run_quantize(*options); });
+}
+
+}  // namespace millrace::cli

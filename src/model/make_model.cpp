@@ -1,0 +1,276 @@
+#include "model/make_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <vector>
+
+#include "model/gguf_write.h"
+#include "model/make_vocab.h"
+#include "model/random_weights.h"
+
+namespace millrace {
+namespace {
+
+using A = Architecture;
+using V = VocabKind;
+
+constexpr std::array<ModelShape, 9> kShapes = {{
+    {"smollm2-135m", "SmolLM2 135M shapes", A::llama, V::smollm2, 30, 576, 9, 3, 64, 1536, 49152,
+     8192, 1e5, 1e-5f, true},
+    {"llama-3.2-1b", "Llama 3.2 1B shapes", A::llama, V::llama3, 16, 2048, 32, 8, 64, 8192, 128256,
+     131072, 5e5, 1e-5f, true, true},
+    {"qwen3-0.6b", "Qwen3 0.6B shapes", A::qwen3, V::qwen, 28, 1024, 16, 8, 128, 3072, 151936,
+     40960, 1e6, 1e-6f, true},
+    {"qwen3-4b", "Qwen3 4B shapes", A::qwen3, V::qwen, 36, 2560, 32, 8, 128, 9728, 151936, 40960,
+     1e6, 1e-6f, true},
+    {"qwen3-30b-a3b", "Qwen3 30B A3B shapes", A::qwen3_moe, V::qwen, 48, 2048, 32, 4, 128, 768,
+     151936, 40960, 1e6, 1e-6f, false, false, 128, 8},
+    {"tiny-llama", "Tiny llama", A::llama, V::tiny, 2, 256, 4, 2, 64, 512, 512, 512, 1e4, 1e-5f,
+     false, true},
+    {"tiny-qwen2", "Tiny qwen2", A::qwen2, V::tiny, 2, 256, 4, 2, 64, 512, 512, 512, 1e6, 1e-6f,
+     true},
+    {"tiny-qwen3", "Tiny qwen3", A::qwen3, V::tiny, 2, 256, 4, 2, 128, 512, 512, 512, 1e6, 1e-6f,
+     true},
+    {"tiny-qwen3moe", "Tiny qwen3moe", A::qwen3_moe, V::tiny, 2, 256, 4, 2, 128, 256, 512, 512, 1e6,
+     1e-6f, true, false, 8, 2},
+}};
+
+constexpr std::string_view kChatTemplate =
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] "
+    "}}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+struct VocabRules {
+  SpecialTokens special;
+  std::string_view pre, bos, eos;
+  bool add_bos;
+};
+
+VocabRules rules_of(VocabKind kind) {
+  const std::vector<std::string_view> chatml = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
+  switch (kind) {
+    case VocabKind::smollm2:
+      return {{chatml, true, 0}, "smollm", "<|im_start|>", "<|im_end|>", false};
+    case VocabKind::qwen:  // 151643 words, as many special and unused ones as fill it up
+      return {{chatml, false, 290}, "qwen2", "<|endoftext|>", "<|im_end|>", false};
+    case VocabKind::llama3:  // 128000 words
+      return {{{"<|begin_of_text|>", "<|end_of_text|>", "<|im_start|>", "<|im_end|>"}, false, 252},
+              "llama-bpe",
+              "<|begin_of_text|>",
+              "<|im_end|>",
+              true};
+    case VocabKind::tiny:
+      break;
+  }
+  return {{chatml, false, 5}, "gpt-2", "<|endoftext|>", "<|im_end|>", false};
+}
+
+void add_vocab(GgufWriter& writer, const ModelShape& shape) {
+  const VocabRules rules = rules_of(shape.vocab);
+  const MadeVocab vocab = make_vocab(shape.n_vocab, rules.special);
+  const auto id = [&](std::string_view token) { return static_cast<uint32_t>(vocab.id_of(token)); };
+  writer.add_string("tokenizer.ggml.model", "gpt2");
+  writer.add_string("tokenizer.ggml.pre", rules.pre);
+  writer.add_strings("tokenizer.ggml.tokens", vocab.tokens);
+  writer.add_i32s("tokenizer.ggml.token_type", vocab.types);
+  writer.add_strings("tokenizer.ggml.merges", vocab.merges);
+  writer.add_u32("tokenizer.ggml.bos_token_id", id(rules.bos));
+  writer.add_u32("tokenizer.ggml.eos_token_id", id(rules.eos));
+  writer.add_bool("tokenizer.ggml.add_bos_token", rules.add_bos);
+  writer.add_string("tokenizer.chat_template", kChatTemplate);
+}
+
+void add_config(GgufWriter& writer, const ModelShape& s, const QuantType& type) {
+  const std::string_view arch = name_of(s.architecture);
+  const auto u32 = [&](std::string_view key, int64_t value) {
+    writer.add_u32(fmt::format("{}.{}", arch, key), static_cast<uint32_t>(value));
+  };
+  writer.add_string("general.architecture", arch);
+  writer.add_string("general.name", s.title);
+  writer.add_string("general.description", "random weights: for measuring, not for talking to");
+  writer.add_u32("general.quantization_version", 2);
+  writer.add_u32("general.file_type", type.file_type);
+  u32("block_count", s.n_layers);
+  u32("context_length", s.n_ctx);
+  u32("embedding_length", s.n_embd);
+  u32("feed_forward_length", s.n_ff);
+  u32("attention.head_count", s.n_heads);
+  u32("attention.head_count_kv", s.n_kv_heads);
+  u32("attention.key_length", s.head_dim);
+  u32("attention.value_length", s.head_dim);
+  u32("rope.dimension_count", s.head_dim);
+  u32("vocab_size", s.n_vocab);
+  writer.add_f32(fmt::format("{}.rope.freq_base", arch), static_cast<float>(s.rope_base));
+  writer.add_f32(fmt::format("{}.attention.layer_norm_rms_epsilon", arch), s.rms_eps);
+  if (s.n_experts == 0) return;
+  u32("expert_count", s.n_experts);
+  u32("expert_used_count", s.n_experts_used);
+  u32("expert_feed_forward_length", s.n_ff);
+}
+
+// What divides the frequency of each pair of a head: 1 for the fast ones, the factor for the slow
+// ones, a ramp between.
+std::vector<float> llama3_factors(const ModelShape& s) {
+  constexpr double kFactor = 32, kLow = 1, kHigh = 4, kOriginal = 8192;
+  std::vector<float> factors;
+  for (int64_t i = 0; i < s.head_dim / 2; ++i) {
+    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(s.head_dim);
+    const double wavelength = 2 * std::numbers::pi * std::pow(s.rope_base, exponent);
+    const double smooth = std::clamp((kOriginal / wavelength - kLow) / (kHigh - kLow), 0.0, 1.0);
+    factors.push_back(static_cast<float>(1 / ((1 - smooth) / kFactor + smooth)));
+  }
+  return factors;
+}
+
+// Lists the tensors of an architecture in the order of the file, with their deviations.
+class Planner {
+ public:
+  Planner(const ModelShape& shape, const QuantType& type)
+      : s_(shape),
+        type_(type),
+        model_{shape.n_layers, !shape.tied, shape.n_heads / shape.n_kv_heads} {}
+
+  void plan() {
+    add_matrix("token_embd.weight", {s_.n_vocab, s_.n_embd});
+    if (!s_.tied) add_matrix("output.weight", {s_.n_vocab, s_.n_embd});
+    add_ones("output_norm.weight", s_.n_embd);
+    if (s_.llama3_rope) add("rope_freqs.weight", DType::f32, {s_.head_dim / 2}, kRopeFactors);
+    for (layer_ = 0; layer_ < s_.n_layers; ++layer_) plan_layer();
+  }
+
+  // Instead of a deviation: filled with ones; filled with the rope factors.
+  static constexpr float kOnes = -1, kRopeFactors = -2;
+
+  std::vector<TensorPlan> tensors;
+  std::vector<float> deviations;
+
+ private:
+  std::string in_layer(std::string_view name) const {
+    return fmt::format("blk.{}.{}", layer_, name);
+  }
+  void add(std::string name, DType type, std::vector<int64_t> shape, float deviation) {
+    tensors.push_back({std::move(name), type, std::move(shape)});
+    deviations.push_back(deviation);
+  }
+  void add_ones(std::string name, int64_t n) { add(std::move(name), DType::f32, {n}, kOnes); }
+  // Outputs as large as inputs. What is added to the residual stream is smaller, so that the sum
+  // over all layers stays of that size.
+  void add_matrix(std::string name, std::vector<int64_t> shape, bool to_residual = false) {
+    double deviation = 1 / std::sqrt(static_cast<double>(shape.back()));
+    if (to_residual) deviation /= std::sqrt(2.0 * static_cast<double>(s_.n_layers));
+    const DType type =
+        is_quantised(name, shape) ? quantised_type(type_, model_, name, shape) : DType::f32;
+    add(std::move(name), type, std::move(shape), static_cast<float>(deviation));
+  }
+  void add_bias(std::string name, int64_t n) { add(std::move(name), DType::f32, {n}, 0.1f); }
+
+  void plan_layer() {
+    const int64_t q = s_.n_heads * s_.head_dim, kv = s_.n_kv_heads * s_.head_dim;
+    add_ones(in_layer("attn_norm.weight"), s_.n_embd);
+    add_matrix(in_layer("attn_q.weight"), {q, s_.n_embd});
+    add_matrix(in_layer("attn_k.weight"), {kv, s_.n_embd});
+    add_matrix(in_layer("attn_v.weight"), {kv, s_.n_embd});
+    if (s_.architecture == Architecture::qwen2) {
+      add_bias(in_layer("attn_q.bias"), q);
+      add_bias(in_layer("attn_k.bias"), kv);
+      add_bias(in_layer("attn_v.bias"), kv);
+    }
+    if (s_.architecture == Architecture::qwen3 || s_.architecture == Architecture::qwen3_moe) {
+      add_ones(in_layer("attn_q_norm.weight"), s_.head_dim);
+      add_ones(in_layer("attn_k_norm.weight"), s_.head_dim);
+    }
+    add_matrix(in_layer("attn_output.weight"), {s_.n_embd, q}, true);
+    add_ones(in_layer("ffn_norm.weight"), s_.n_embd);
+    s_.n_experts > 0 ? plan_experts() : plan_ffn();
+  }
+  void plan_ffn() {
+    add_matrix(in_layer("ffn_gate.weight"), {s_.n_ff, s_.n_embd});
+    add_matrix(in_layer("ffn_up.weight"), {s_.n_ff, s_.n_embd});
+    add_matrix(in_layer("ffn_down.weight"), {s_.n_embd, s_.n_ff}, true);
+  }
+  void plan_experts() {
+    add_matrix(in_layer("ffn_gate_inp.weight"), {s_.n_experts, s_.n_embd});
+    add_matrix(in_layer("ffn_gate_exps.weight"), {s_.n_experts, s_.n_ff, s_.n_embd});
+    add_matrix(in_layer("ffn_up_exps.weight"), {s_.n_experts, s_.n_ff, s_.n_embd});
+    add_matrix(in_layer("ffn_down_exps.weight"), {s_.n_experts, s_.n_embd, s_.n_ff}, true);
+  }
+
+  const ModelShape& s_;
+  const QuantType& type_;
+  const QuantModel model_;
+  int64_t layer_ = 0;
+};
+
+class Filler {
+ public:
+  Filler(const ModelShape& shape, const Planner& planner, uint64_t seed)
+      : planner_(planner), seed_(seed), rope_factors_(llama3_factors(shape)) {}
+
+  void operator()(const RowRange& rows, std::byte* out) const {
+    const TensorPlan& tensor = planner_.tensors[rows.tensor];
+    const float deviation = planner_.deviations[rows.tensor];
+    const int64_t k = tensor.shape.back();
+    if (deviation == Planner::kOnes) return put(std::vector<float>(static_cast<size_t>(k), 1), out);
+    if (deviation == Planner::kRopeFactors) return put(rope_factors_, out);
+    for (int64_t r = 0; r < rows.n; ++r)
+      fill_random(tensor.type,
+                  {seed_, rows.tensor, static_cast<uint64_t>(rows.first + r), deviation},
+                  out + static_cast<size_t>(r) * tensor.row_bytes(), k);
+  }
+
+ private:
+  static void put(const std::vector<float>& values, std::byte* out) {
+    std::memcpy(out, values.data(), values.size() * sizeof(float));
+  }
+  const Planner& planner_;
+  const uint64_t seed_;
+  const std::vector<float> rope_factors_;
+};
+
+int64_t n_elems(const TensorPlan& tensor) {
+  return tensor.n_rows() * tensor.shape.back();
+}
+
+}  // namespace
+
+std::span<const ModelShape> model_shapes() {
+  return kShapes;
+}
+
+std::string model_shape_names() {
+  std::string names;
+  for (const ModelShape& shape : kShapes)
+    names.append(names.empty() ? "" : ", ").append(shape.name);
+  return names;
+}
+
+Result<ModelShape> model_shape_named(std::string_view name) {
+  for (const ModelShape& shape : kShapes)
+    if (shape.name == name) return shape;
+  return error(Code::invalid_argument, "no shapes of '{}'; there are: {}", name,
+               model_shape_names());
+}
+
+Result<MadeModel> make_model(const ModelShape& shape, const std::string& out,
+                             const MakeModelOptions& options) {
+  GgufWriter writer;
+  add_config(writer, shape, options.type);
+  add_vocab(writer, shape);
+  Planner planner(shape, options.type);
+  planner.plan();
+  MadeModel made;
+  for (const TensorPlan& tensor : planner.tensors) {
+    made.n_parameters += n_elems(tensor);
+    writer.add_tensor(tensor);
+  }
+  made.tensor_bytes = writer.data_bytes();
+  MILLRACE_TRY(writer.begin(out));
+  MILLRACE_TRY(stream_tensors(writer, Filler(shape, planner, options.seed), options.stream));
+  MILLRACE_TRY(writer.finish());
+  return made;
+}
+
+}  // namespace millrace

@@ -1,0 +1,127 @@
+#include "model/quantize.h"
+
+#include <cstring>
+#include <vector>
+
+#include "base/utf8.h"
+#include "model/gguf.h"
+#include "tensor/codec.h"
+#include "tensor/format.h"
+
+namespace millrace {
+namespace {
+
+bool can_convert(DType type) {
+  return is_block_format(type) || type == DType::f32 || type == DType::f16 || type == DType::bf16;
+}
+
+QuantModel describe(const ModelFile& in) {
+  QuantModel model;
+  model.has_output = in.find("output.weight") != nullptr;
+  if (const auto config = in.config(); config.ok()) {
+    model.n_layers = config.value().n_layers;
+    model.n_gqa = config.value().n_heads / config.value().n_kv_heads;
+    return model;
+  }
+  // An architecture that does not run here can be quantised all the same.
+  const auto architecture = in.gguf()->string("general.architecture");
+  if (!architecture.ok()) return model;
+  const auto key = fmt::format("{}.block_count", architecture.value());
+  const auto n_layers = in.gguf()->integer_or(key, 0);
+  if (n_layers.ok()) model.n_layers = n_layers.value();
+  return model;
+}
+
+DType type_of(const TensorView& tensor, const QuantType& type, const QuantModel& model) {
+  if (is_quantised(tensor.name, tensor.shape))
+    return quantised_type(type, model, tensor.name, tensor.shape);
+  // What is small stays exact; a wider float of it changes nothing.
+  return tensor.type;
+}
+
+class Quantizer {
+ public:
+  Quantizer(const ModelFile& in, const QuantType& type) : in_(in), type_(type) {}
+
+  Result<QuantizeReport> run(const std::string& out, const StreamOptions& options) {
+    MILLRACE_TRY(check());
+    copy_metadata();
+    plan_tensors();
+    MILLRACE_TRY(writer_.begin(out));
+    MILLRACE_TRY(stream_tensors(
+        writer_, [&](const RowRange& rows, std::byte* bytes) { fill(rows, bytes); }, options,
+        [&](size_t i) { in_.drop(in_.tensors()[i]); }));
+    MILLRACE_TRY(writer_.finish());
+    return report_;
+  }
+
+ private:
+  Status check() const {
+    if (in_.gguf() == nullptr)
+      return error(Code::unsupported,
+                   "{}: a directory of safetensors; quantize reads .gguf files alone",
+                   printable(in_.path()));
+    for (const GgufTensor& tensor : in_.gguf()->tensors()) {
+      const auto type = dtype_of_gguf(tensor.type_id);
+      if (!type || (!can_convert(*type) && is_quantised(tensor.name, tensor.shape)))
+        return error(Code::unsupported, "{}: tensor '{}' is {}, which cannot be converted",
+                     printable(in_.path()), tensor.name, gguf_tensor_type_name(tensor.type_id));
+    }
+    return {};
+  }
+
+  void copy_metadata() {
+    for (const GgufValue& value : in_.gguf()->values())
+      if (value.key != "general.file_type" && value.key != "general.quantization_version" &&
+          value.key != "general.alignment" && !value.key.starts_with("split."))
+        writer_.add(value);
+    writer_.add_u32("general.quantization_version", 2);
+    writer_.add_u32("general.file_type", type_.file_type);
+  }
+
+  void plan_tensors() {
+    const QuantModel model = describe(in_);
+    for (const TensorView& tensor : in_.tensors()) {
+      const DType type = type_of(tensor, type_, model);
+      writer_.add_tensor({std::string(tensor.name), type, tensor.shape});
+      report_.bytes_in += tensor.bytes;
+      report_.bytes_out += writer_.tensors().back().bytes();
+      ++report_.n_tensors[type];
+      if (type == tensor.type) continue;
+      if (is_block_format(tensor.type)) ++report_.n_requantised;
+      const int block = format_of(type_.base).block_elems;
+      if (tensor.shape.back() % block != 0) ++report_.n_fallbacks;
+    }
+  }
+
+  void fill(const RowRange& rows, std::byte* out) const {
+    const TensorView& from = in_.tensors()[rows.tensor];
+    const TensorPlan& to = writer_.tensors()[rows.tensor];
+    const int64_t k = to.shape.back();
+    const size_t from_row = bytes_of(from.type, k), to_row = to.row_bytes();
+    const std::byte* data = from.data + static_cast<size_t>(rows.first) * from_row;
+    if (from.type == to.type) {
+      std::memcpy(out, data, static_cast<size_t>(rows.n) * from_row);
+      return;
+    }
+    std::vector<float> row(static_cast<size_t>(k));
+    for (int64_t r = 0; r < rows.n; ++r, data += from_row, out += to_row) {
+      decode(from.type, data, row.data(), k);
+      encode(to.type, row.data(), out, k);
+    }
+  }
+
+  const ModelFile& in_;
+  const QuantType& type_;
+  GgufWriter writer_;
+  QuantizeReport report_;
+};
+
+}  // namespace
+
+Result<QuantizeReport> quantize(const ModelFile& in, const std::string& out, const QuantType& type,
+                                const StreamOptions& options) {
+  return Quantizer(in, type).run(out, options);
+}
+
+}  // namespace millrace

@@ -1,0 +1,28 @@
+// Rewrites a GGUF model with its weights in another type: decode, encode, slab by slab on several
+// threads. Metadata is carried over. From a type that is quantised already it works too, and loses
+// what both lose; the report says so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/status.h"
+#include "model/model_file.h"
+#include "model/quant_type.h"
+#include "model/tensor_stream.h"
+
+namespace millrace {
+
+struct QuantizeReport {
+  size_t bytes_in = 0, bytes_out = 0;  // of tensors
+  std::map<DType, int64_t> n_tensors;  // written, by type
+  int64_t n_fallbacks = 0;             // whose rows do not divide into the wanted blocks
+  int64_t n_requantised = 0;           // that were quantised before, in another type
+};
+
+Result<QuantizeReport> quantize(const ModelFile& in, const std::string& out, const QuantType& type,
+                                const StreamOptions& options);
+
+}  // namespace millrace
