@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "lab/report.h"
+#include "lab/target.h"
 #include "machine/ceilings.h"
 #include "machine/health.h"
 #include "machine/json.h"
@@ -93,6 +95,28 @@ void print_ceilings(const Ceilings& c, const Paint& paint) {
     fmt::print("  {:<18}{:<6}{:>12}{:>12.0f}\n", "barrier", "ns", "", c.barrier_ns);
 }
 
+// What the first GPU reaches, where this build can use it.
+Result<lab::Roof> measure_gpu(const Machine& machine) {
+  if (machine.gpus.empty() || !built_with_cuda())
+    return error(Code::unavailable, "no GPU that this build can use");
+  MILLRACE_ASSIGN(const auto target, lab::make_target("cuda", machine, 0));
+  return target->measure_roof(Effort::full);
+}
+
+void print_gpu(const Machine& machine, const Result<lab::Roof>& gpu, const Paint& paint) {
+  if (machine.gpus.empty() || !built_with_cuda()) return;
+  fmt::print("\n");
+  print_heading(paint, fmt::format("GPU {}, measured", machine.gpus[0].index));
+  if (!gpu.ok()) {
+    fmt::print("  it cannot be used: {}\n", gpu.status().message());
+    return;
+  }
+  fmt::print("  {:<18}{:<6}{:>12.0f}\n", "read", "GB/s", gpu.value().read_gbps);
+  for (const lab::MacRate& r : gpu.value().rates)
+    fmt::print("  {:<18}{:<6}{:>12.0f}\n", fmt::format("{} {}", r.type, name_of(r.isa)), "GMAC/s",
+               r.gmacs);
+}
+
 void print_findings(const std::vector<Finding>& findings, const Paint& paint) {
   fmt::print("\n");
   print_heading(paint, "Findings");
@@ -111,7 +135,7 @@ bool usable(const std::vector<Finding>& findings) {
   return findings.empty() || findings.front().severity != Severity::unusable;
 }
 
-void print_json(const Machine& machine, const Ceilings& ceilings,
+void print_json(const Machine& machine, const Ceilings& ceilings, const Result<lab::Roof>& gpu,
                 const std::vector<Finding>& findings) {
   using Json = nlohmann::ordered_json;
   Json list = Json::array();
@@ -122,6 +146,7 @@ void print_json(const Machine& machine, const Ceilings& ceilings,
                     {"cuda_build", built_with_cuda()},
                     {"machine", Json::parse(to_json(machine))},
                     {"ceilings", Json::parse(to_json(ceilings))},
+                    {"gpu_ceilings", gpu.ok() ? Json(lab::to_json(gpu.value())) : Json()},
                     {"findings", list},
                     {"usable", usable(findings)}};
   cli::print_json(all);
@@ -137,11 +162,13 @@ int doctor(const Log& log, bool json) {
   const int64_t begin = now_ns();
   const Ceilings ceilings = measure_ceilings(machine, Effort::full);
   log.debug("ceilings measured", "ms", (now_ns() - begin) / 1'000'000, "quiet", ceilings.quiet);
+  const auto gpu = measure_gpu(machine);
   const auto findings = examine(machine, ceilings, built_with_cuda());
   if (json) {
-    print_json(machine, ceilings, findings);
+    print_json(machine, ceilings, gpu, findings);
   } else {
     print_ceilings(ceilings, paint);
+    print_gpu(machine, gpu, paint);
     print_findings(findings, paint);
   }
   return usable(findings) ? 0 : kFailed;
