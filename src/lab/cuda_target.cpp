@@ -20,7 +20,8 @@ namespace {
 constexpr std::string_view kColdGraph = "cold graph", kColdStream = "cold stream",
                            kWarmGraph = "warm graph";
 constexpr size_t kColdOverCache =
-    4;  // a ring that reads this many L2s needs no flush between passes
+    4;                             // a ring that reads this many L2s needs no flush between passes
+constexpr size_t kMinEntries = 4;  // or a call would meet what the last one left in the L2
 constexpr size_t kMaxEntries = 1024;  // calls of one graph
 constexpr size_t kMemoryShare = 8;    // of the host's memory that a ring may take
 constexpr size_t kFlushOverCache = 2;
@@ -143,8 +144,10 @@ class CudaRig : public Rig {
       : context_(context), ring_(std::move(ring)), variants_(variants.begin(), variants.end()) {}
 
   Status prepare(const MountOptions& options) {
-    const size_t wanted = ring_.entries_for(kColdOverCache * context_.l2_bytes(),
-                                            find_machine().memory_available_bytes / kMemoryShare);
+    const size_t cold_bytes =
+        std::max(kColdOverCache * context_.l2_bytes(), kMinEntries * ring_.entry_bytes());
+    const size_t wanted =
+        ring_.entries_for(cold_bytes, find_machine().memory_available_bytes / kMemoryShare);
     MILLRACE_TRY(ring_.grow(std::min(wanted, kMaxEntries), options.fill_seconds, context_.team));
     MILLRACE_TRY(device_.make(ring_, variants_));
     ring_.reset(0, ring_.n_entries(), true, context_.team);

@@ -2,7 +2,8 @@
 // warp per tile of 32. A warp's K and V, 8 KB each at head_dim 128, are requested at once and wait
 // in registers: two blocks of eight warps keep 256 KB per SM in flight, several times what the
 // memory's latency needs. Blocks are small and many, so any batch balances and there is no wave
-// cliff. A second kernel folds the chunks.
+// cliff. A second kernel folds the chunks. While it, or whatever else comes before the chunks,
+// ends, the first blocks already fetch their keys into L2.
 #include <cuda_runtime.h>
 
 #include "kernels/attention/args.h"
@@ -16,16 +17,18 @@ namespace {
 constexpr int kThreads = 32 * kTilesPerChunk;
 constexpr int kWindow =
     16;  // loads a lane has in flight: 8 KB a warp, and no spills at 128 registers
-constexpr int kFoldDims = 32;  // dimensions one fold block owns
-constexpr int kLongThreads = 512;
 constexpr int kShortThreads = 128;
 constexpr int kShort = 32;  // chunks the short fold takes: a register each
+constexpr int kLongThreads = 1024;
+constexpr int kFoldDims = 16;  // dimensions one block of the long fold owns
+constexpr int kStage = 256;    // chunks the long fold has in flight
 
 // What the chunks leave for the fold: [row][head][chunk] of (m, l), and of o[head_dim].
 struct Partials {
   float2* ml;
   float* o;
-  int n_chunks;  // room per row and head
+  int n_chunks;      // room per row and head
+  unsigned n_ahead;  // blocks that fetch their keys ahead
 };
 
 int max_chunks(const Args& a) {
@@ -135,10 +138,33 @@ __device__ __forceinline__ void fold_tiles(const Partials& p, const TileSums<kDi
   if (d == 0) p.ml[at] = make_float2(greatest, l);
 }
 
+// Asks for the block's keys in L2 before the previous kernel has ended. What that one may still be
+// writing is read for a hint alone: a stale page id costs a fetch and never a bit, and nothing of
+// it stays in L1.
+template <int kDim, int kPage>
+__device__ __forceinline__ void fetch_ahead(const Args& a, unsigned n_ahead) {
+#if __CUDA_ARCH__ >= 900
+  if (blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z) >= n_ahead) return;
+  constexpr int kPages = kChunk / kPage, kThreadsPerPage = kThreads / kPages, kLine = 128;
+  const int sequence = __ldcg(a.sequences + blockIdx.z), last = __ldcg(a.positions + blockIdx.z);
+  const int t = static_cast<int>(blockIdx.x * kChunk + threadIdx.x / kThreadsPerPage * kPage);
+  if (sequence < 0 || sequence >= a.n_seqs || t > last || t / kPage >= a.max_pages) return;
+  const int page = __ldcg(a.tables + sequence * a.max_pages + t / kPage);
+  if (page < 0 || page >= a.n_pages) return;
+  constexpr int kPageBytes = kDim * kPage * 2;
+  const char* keys =
+      static_cast<const char*>(a.k_pages) + (page * a.n_kv_heads + blockIdx.y) * kPageBytes;
+  for (int at = threadIdx.x % kThreadsPerPage * kLine; at < kPageBytes;
+       at += kThreadsPerPage * kLine)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(keys + at));
+#endif
+}
+
 template <int kDim, int kPage>
 __global__ void __launch_bounds__(kThreads, 2) chunk_kernel(Args a, Partials p) {
   __shared__ float q[kPair * kDim];
   __shared__ TileSums<kDim> sums;
+  fetch_ahead<kDim, kPage>(a, p.n_ahead);
   wait_for_previous_kernel();
   const long long row = blockIdx.z, kv = blockIdx.y;
   const int sequence = a.sequences[row],
@@ -173,121 +199,134 @@ __global__ void __launch_bounds__(kThreads, 2) chunk_kernel(Args a, Partials p) 
   let_next_kernel_start();
 }
 
-// The chunks' weights of one (row, head) and what they make of l; returns the sum of the latter.
-template <int kThreadsOfFold>
+// The chunks' weights of one (row, head) and what they make of l, a stage at a time.
+template <int kThreadsOfFold, int kChunks>
 struct ChunkWeights {
-  float weight[kThreadsOfFold], l[kThreadsOfFold], greatest[kThreadsOfFold / 32];
+  static constexpr int kWarps = kThreadsOfFold / 32;
+  float weight[kChunks], l[kChunks], greatest[kWarps];
 
-  // The greatest m of all chunks.
-  __device__ float greatest_of(const float2* ml, int n) {
-    float m = -INFINITY;
-    for (int c = threadIdx.x; c < n; c += kThreadsOfFold) m = fmaxf(m, ml[c].x);
+  // The greatest m of n chunks; own is that of chunk threadIdx.x, where there is one.
+  __device__ float greatest_of(const float2* ml, float2 own, int n) {
+    const int thread = static_cast<int>(threadIdx.x);
+    float m = thread < n ? own.x : -INFINITY;
+    for (int c = thread + kThreadsOfFold; c < n; c += kThreadsOfFold) m = fmaxf(m, ml[c].x);
 #pragma unroll
     for (int d = 16; d > 0; d >>= 1) m = fmaxf(m, __shfl_xor_sync(~0u, m, d));
-    if (threadIdx.x % 32 == 0) greatest[threadIdx.x / 32] = m;
+    if (thread % 32 == 0) greatest[thread / 32] = m;
     __syncthreads();
-    for (float other : greatest) m = fmaxf(m, other);
+    m = greatest[thread % kWarps];
+#pragma unroll
+    for (int d = kWarps / 2; d > 0; d >>= 1) m = fmaxf(m, __shfl_xor_sync(~0u, m, d));
     return m;
   }
 
-  // Weights of the chunks from c0 on, one a thread.
-  __device__ void weigh(const float2* ml, int c0, int n, float greatest_m) {
-    const int c = c0 + static_cast<int>(threadIdx.x);
-    if (c >= n) return;
-    weight[threadIdx.x] = weight_of(ml[c].x, greatest_m);
-    l[threadIdx.x] = weight[threadIdx.x] * ml[c].y;
+  // A chunk a thread.
+  __device__ void weigh(float2 ml, float greatest_m) {
+    if (threadIdx.x >= kChunks) return;
+    weight[threadIdx.x] = weight_of(ml.x, greatest_m);
+    l[threadIdx.x] = weight[threadIdx.x] * ml.y;
   }
 };
 
 // Adds values[0], values[kStride], ... to sum, in order; requests sixteen before it adds the first.
 template <int kStride>
 __device__ __forceinline__ float add_in_order(float sum, const float* values, int n) {
-  for (int c = 0; c < n; c += 16) {
+  int c = 0;
+  for (; c + 16 <= n; c += 16) {
     float batch[16];
 #pragma unroll
     for (int i = 0; i < 16; ++i) batch[i] = values[(c + i) * kStride];
 #pragma unroll
-    for (int i = 0; i < 16; ++i)
-      if (c + i < n) sum += batch[i];
+    for (int i = 0; i < 16; ++i) sum += batch[i];
   }
+  for (; c < n; ++c) sum += values[c * kStride];
   return sum;
 }
 
+// What a fold asks for before it knows how many chunks there are: there is room for all of them,
+// and what lies past the last is dropped.
 struct FoldPlace {
   long long row, head, base;  // base: of this (row, head) in the partials
-  int n;                      // its chunks
+  int last;
+  float2 own;  // (m, l) of chunk threadIdx.x
+
+  __device__ FoldPlace(const Args& a, const Partials& p)
+      : row(blockIdx.y),
+        head(blockIdx.x),
+        base(partial_at(a, p, row, head, 0)),
+        last(a.positions[row]),
+        own(ml_at(p, 0, p.n_chunks)) {}
+
+  __device__ int n() const { return last < 0 ? 0 : last / kChunk + 1; }
+  __device__ float2 ml_at(const Partials& p, int c0, int end) const {
+    const int c = c0 + static_cast<int>(threadIdx.x);
+    return c < end ? __ldcg(p.ml + base + c) : make_float2(0, 0);
+  }
+  __device__ void store(const Args& a, int d, float o, float l) const {
+    const float out = n() == 0 ? 0.0f : __fdiv_rn(o, l);
+    store_element(a.out, a.q_type == DType::bf16, (row * a.n_heads + head) * a.head_dim + d, out);
+  }
 };
-
-__device__ __forceinline__ FoldPlace fold_place(const Args& a, const Partials& p) {
-  const long long head = blockIdx.x, row = blockIdx.y;
-  const int last = a.positions[row];
-  return {row, head, partial_at(a, p, row, head, 0), last < 0 ? 0 : last / kChunk + 1};
-}
-
-__device__ __forceinline__ void store_fold(const Args& a, const FoldPlace& at, int d, float o,
-                                           float l) {
-  const float out = at.n == 0 ? 0.0f : __fdiv_rn(o, l);
-  store_element(a.out, a.q_type == DType::bf16, (at.row * a.n_heads + at.head) * a.head_dim + d,
-                out);
-}
 
 // Up to kShort chunks: a thread per dimension, all its chunks in flight.
 __global__ void __launch_bounds__(kShortThreads) fold_short_kernel(Args a, Partials p) {
-  __shared__ ChunkWeights<kShortThreads> chunks;
+  __shared__ ChunkWeights<kShortThreads, kShort> chunks;
   wait_for_previous_kernel();
-  const FoldPlace at = fold_place(a, p);
+  let_next_kernel_start();
+  const FoldPlace at(a, p);
   const auto dim = static_cast<int>(a.head_dim);
   const int d = static_cast<int>(threadIdx.x) % dim;
   float fetched[kShort];
 #pragma unroll
   for (int c = 0; c < kShort; ++c)
-    if (c < at.n) fetched[c] = __ldcs(p.o + (at.base + c) * dim + d);
-  const float greatest = chunks.greatest_of(p.ml + at.base, at.n);
-  chunks.weigh(p.ml + at.base, 0, at.n, greatest);
+    if (c < p.n_chunks) fetched[c] = __ldcs(p.o + (at.base + c) * dim + d);
+  chunks.weigh(at.own, chunks.greatest_of(p.ml + at.base, at.own, at.n()));
   __syncthreads();
-  let_next_kernel_start();
   float sum = 0;
 #pragma unroll
   for (int c = 0; c < kShort; ++c)
-    if (c < at.n) sum += chunks.weight[c] * fetched[c];
-  if (threadIdx.x < dim) store_fold(a, at, d, sum, add_in_order<1>(0, chunks.l, at.n));
+    if (c < at.n()) sum += chunks.weight[c] * fetched[c];
+  if (threadIdx.x < dim) at.store(a, d, sum, add_in_order<1>(0, chunks.l, at.n()));
 }
 
-// Many chunks: a block owns kFoldDims dimensions, all its warps fetch and weigh, one adds: the
+// Many chunks: a block owns kFoldDims dimensions, all its threads fetch and weigh, a few add: the
 // chain is short, its memory latency is not.
-__global__ void __launch_bounds__(kLongThreads) fold_long_kernel(Args a, Partials p) {
-  constexpr int kWarps = kLongThreads / 32, kLoads = 16, kStage = kWarps * kLoads;
-  __shared__ ChunkWeights<kLongThreads> chunks;
+__global__ void __launch_bounds__(kLongThreads, 2) fold_long_kernel(Args a, Partials p) {
+  constexpr int kSlots = kLongThreads / kFoldDims, kLoads = kStage / kSlots;
+  __shared__ ChunkWeights<kLongThreads, kStage> chunks;
   __shared__ float o[kStage][kFoldDims], sum_l;
   wait_for_previous_kernel();
-  const FoldPlace at = fold_place(a, p);
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const int d = static_cast<int>(blockIdx.z) * kFoldDims + lane;
+  let_next_kernel_start();
+  const FoldPlace at(a, p);
+  const int dim = static_cast<int>(threadIdx.x) % kFoldDims;
+  const int slot = static_cast<int>(threadIdx.x) / kFoldDims;
+  const int d = static_cast<int>(blockIdx.z) * kFoldDims + dim;
   float fetched[kLoads];
-  const auto fetch = [&](int c0) {
+  const auto fetch = [&](int c0, int end) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i)
-      if (const int c = c0 + i * kWarps + warp; c < at.n)
-        fetched[i] = __ldcs(p.o + (at.base + c) * a.head_dim + d);
+      if (const int c = c0 + i * kSlots + slot; c < end)
+        fetched[i] = __ldcg(p.o + (at.base + c) * a.head_dim + d);
   };
-  fetch(0);
-  const float greatest = chunks.greatest_of(p.ml + at.base, at.n);
+  fetch(0, p.n_chunks);
+  const int n = at.n();
+  const float greatest = chunks.greatest_of(p.ml + at.base, at.own, n);
   float sum = 0;
-  for (int c0 = 0; c0 < at.n; c0 += kStage) {
-    const int n_stage = min(kStage, at.n - c0);
-    if (threadIdx.x < kStage) chunks.weigh(p.ml + at.base, c0, at.n, greatest);
+  for (int c0 = 0; c0 < n; c0 += kStage) {
+    const int n_stage = min(kStage, n - c0);
+    chunks.weigh(c0 == 0 ? at.own : at.ml_at(p, c0, n), greatest);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kLoads; ++i)
-      o[i * kWarps + warp][lane] = chunks.weight[i * kWarps + warp] * fetched[i];
+      o[i * kSlots + slot][dim] = chunks.weight[i * kSlots + slot] * fetched[i];
     __syncthreads();
-    fetch(c0 + kStage);
-    if (warp == 0) sum = add_in_order<kFoldDims>(sum, &o[0][lane], n_stage);
-    if (warp == 1 && lane == 0) sum_l = add_in_order<1>(c0 == 0 ? 0.0f : sum_l, chunks.l, n_stage);
+    fetch(c0 + kStage, n);
+    if (slot == 0) sum = add_in_order<kFoldDims>(sum, &o[0][dim], n_stage);
+    if (threadIdx.x == kLongThreads - 1)
+      sum_l = add_in_order<1>(c0 == 0 ? 0.0f : sum_l, chunks.l, n_stage);
     __syncthreads();
   }
-  let_next_kernel_start();
-  if (warp == 0) store_fold(a, at, d, sum, sum_l);
+  if (slot == 0) at.store(a, d, sum, sum_l);
 }
 
 using Kernel = void (*)(Args, Partials);
@@ -311,7 +350,18 @@ Kernel kernel_of(long long page_tokens) {
 Partials partials_in(const Args& a, void* workspace) {
   const int n_chunks = max_chunks(a);
   auto* ml = static_cast<float2*>(workspace);
-  return {ml, reinterpret_cast<float*>(ml + a.n_rows * a.n_heads * n_chunks), n_chunks};
+  return {ml, reinterpret_cast<float*>(ml + a.n_rows * a.n_heads * n_chunks), n_chunks, 0};
+}
+
+// Three blocks of every two multiprocessors: of 132, 198 gave 68.8 us at one sequence of 64k, 132
+// of them 69.4 and 264 69.6. More than half of a small grid would slow what still runs: 15.0 us
+// against 14.3 at 8k.
+int count_ahead(dim3 grid, unsigned* n_ahead) {
+  int device = 0, n_sms = 0;
+  if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
+  const int e = cudaDeviceGetAttribute(&n_sms, cudaDevAttrMultiProcessorCount, device);
+  *n_ahead = min(static_cast<unsigned>(n_sms) * 3 / 2, grid.x * grid.y * grid.z / 2);
+  return e;
 }
 
 }  // namespace
@@ -328,9 +378,10 @@ size_t sm80_workspace_bytes(const Args& a, int) {
 
 int launch_sm80(const Args& a, void* stream, void* workspace) {
   if (a.n_rows == 0 || a.n_heads == 0) return cudaSuccess;
-  const Partials p = partials_in(a, workspace);
+  Partials p = partials_in(a, workspace);
   const auto rows = static_cast<unsigned>(a.n_rows), heads = static_cast<unsigned>(a.n_heads);
   const dim3 chunks(static_cast<unsigned>(p.n_chunks), static_cast<unsigned>(a.n_kv_heads), rows);
+  if (int e = count_ahead(chunks, &p.n_ahead); e != cudaSuccess) return e;
   const Kernel kernel =
       a.head_dim == 64 ? kernel_of<64>(a.page_tokens) : kernel_of<128>(a.page_tokens);
   if (int e = overlapped_launch(kernel, {chunks, kThreads, 0}, stream, a, p); e != cudaSuccess)
