@@ -9,6 +9,7 @@
 #include "cli/bench_model.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/open_model.h"
 #include "cli/recorder.h"
 #include "kernels/pick.h"
 #include "lab/report.h"
@@ -253,6 +254,9 @@ int run_bench(Options& options) {
   if (options.chain) return bench_chain(options.recording, options.json);
   if (!names_model(options)) return bench(options);
   options.model.model = options.filter.ops[0];
+  if (const auto file = open_model(options.model.model); file.status().code() == Code::not_found)
+    return fail(error(Code::not_found, "'{}' is no op (there are: {}) and no model: {}",
+                      options.model.model, op_names(), file.status().message()));
   options.model.threads = options.threads;
   options.model.json = options.json;
   return bench_model(options.model);
@@ -271,6 +275,9 @@ void add_model_bench(CLI::App& command, BenchModelOptions& model) {
                    "Tokens of context before decoding, several separated by commas")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
+      ->capture_default_str();
+  whole->add_option("-b,--batch-size", model.n_batch, "Tokens of the prompt computed at once")
+      ->check(CLI::Range(int64_t{1}, int64_t{8192}))
       ->capture_default_str();
   whole->add_option("-r,--repetitions", model.repeats, "How often each is measured")
       ->check(CLI::Range(1, 1000))

@@ -182,7 +182,8 @@ Result<Report> measure(const BenchModelOptions& options) {
   const int64_t start_ns = now_ns();
   const ModelOptions model{.model = options.model,
                            .threads = options.threads,
-                           .n_ctx = std::max(options.n_prompt, longest + options.n_decode)};
+                           .n_ctx = std::max(options.n_prompt, longest + options.n_decode),
+                           .n_batch = options.n_batch};
   MILLRACE_ASSIGN(auto session, ModelSession::load(model, {.quiet = options.json}));
   Engine& engine = session->engine();
   MILLRACE_ASSIGN(const int seq, engine.open());

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/model_session.h"
+
 namespace millrace::cli {
 
 struct BenchModelOptions {
@@ -13,6 +15,7 @@ struct BenchModelOptions {
   int threads = 0;
   int64_t n_prompt = 512;
   int64_t n_decode = 128;
+  int64_t n_batch = kDefaultBatch;
   std::vector<int64_t> contexts = {0};
   int repeats = 3;
   bool json = false;

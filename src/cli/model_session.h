@@ -14,15 +14,17 @@
 
 namespace millrace::cli {
 
+inline constexpr int64_t kDefaultContext = 4096;
+// Outputs of so many rows stay in the second-level cache between the kernels.
+inline constexpr int64_t kDefaultBatch = 128;
+
 struct ModelOptions {
   std::string model;
   int threads = 0;    // 0: as many as there are CPUs
   int64_t n_ctx = 0;  // 0: the model's own, at most kDefaultContext
-  int64_t n_batch = 512;
+  int64_t n_batch = kDefaultBatch;
   std::string kv_type = "f16";
 };
-
-inline constexpr int64_t kDefaultContext = 4096;
 
 void add_model_options(CLI::App& command, ModelOptions& options);
 
