@@ -81,7 +81,7 @@ expect "it says what it installs" holds "$err" "installing Debian packages: libf
 expect "it installs that alone" grep -q 'apt-get .*install --no-install-recommends libfmt-dev$' "$calls"
 : >"$calls"
 run "$tree/run"
-expect "without arguments it is doctor" holds "$out" "millrace doctor"
+expect "without arguments it is chat" holds "$out" "millrace chat"
 expect "unchanged, it calls nothing and says nothing" test "$(cat "$calls")$err" = ""
 touch "$tree/src/new.cpp"
 ln -s "$tree/run" "$scratch/millrace"
