@@ -215,7 +215,8 @@ VARIABLES.update({f"c{i}": value for i, value in enumerate(CONSTANTS)})
 
 def shows_no_python(text):
     """Addresses (even letter by letter), and integers past 64 bits, which we refuse."""
-    return "objectat" not in re.sub("[^a-z]", "", text.lower()) and not re.search(r"\d{19}", text)
+    letters = re.sub("[^a-z]", "", text.lower())
+    return not re.search(r"objectat|generatorobject", letters) and not re.search(r"\d{19}", text)
 
 
 @pytest.mark.parametrize("seed", range(4))
