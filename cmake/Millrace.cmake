@@ -6,8 +6,11 @@ target_compile_features(millrace_flags INTERFACE cxx_std_20)
 # -ffp-contract=off: g++ fuses even intrinsics' mul+add into an FMA, which would move bits between
 # variants of one numerics class. FMAs are written out where they are meant.
 # -Wno-psabi: g++ remarks on every vector or 64-byte aligned type passed by value.
+# -Wno-error in Release: what ./run builds must not fail on the warnings of a compiler we did not try,
+# nor on those that g++ 12 gets wrong at -O3; every other build has the same code and no mercy.
 target_compile_options(millrace_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror;-Wno-psabi;-ffp-contract=off>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror;-Wno-psabi;-ffp-contract=off>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Wno-error>)
 target_include_directories(millrace_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 if(MILLRACE_SANITIZE)
   target_compile_options(millrace_flags INTERFACE

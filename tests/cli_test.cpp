@@ -160,6 +160,12 @@ TEST(Cli, TokenizeSaysWhatItCannotDo) {
   EXPECT_EQ(millrace("tokenize /nowhere/x.gguf hi 2>&1").exit_code, 2);
 }
 
+TEST(Cli, ChatSaysWhichModelIsNotThere) {
+  const Ran ran = millrace("chat /nowhere/x.gguf 2>&1", "echo hi |");
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_TRUE(holds(ran, "/nowhere/x.gguf"));
+}
+
 TEST(Cli, AFullDiskIsAFailure) {
   const Ran ran = millrace("doctor 2>&1 >/dev/full");
   EXPECT_EQ(ran.exit_code, 1);

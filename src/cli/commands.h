@@ -34,6 +34,7 @@ void add_bench(CLI::App& app, const std::string& command_line, int& exit_code);
 void add_chat(CLI::App& app, int& exit_code);
 void add_detokenize(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, const Log& log, int& exit_code);
+void add_inspect(CLI::App& app, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);
 void add_make_model(CLI::App& app, int& exit_code);
 void add_models(CLI::App& app, int& exit_code);

@@ -52,6 +52,7 @@ int run(int argc, char** argv) {
   add_chat(app, exit_code);
   add_detokenize(app, exit_code);
   add_doctor(app, log, exit_code);
+  add_inspect(app, exit_code);
   add_logits(app, exit_code);
   add_make_model(app, exit_code);
   add_models(app, exit_code);

@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "lab/progress.h"
 #include "machine/machine.h"
+#include "model/catalog.h"
 #include "model/quantize.h"
 #include "tensor/format.h"
 
@@ -40,10 +41,12 @@ void print_report(const QuantizeReport& report, const Options& options) {
 int run_quantize(const Options& options) {
   const auto type = quant_type_named(options.type);
   if (!type.ok()) return fail(type.status());
-  const auto in = ModelFile::open(options.in);
+  const auto path = resolve_model(options.in, find_models(process_environment()));
+  if (!path.ok()) return fail(path.status());
+  const auto in = ModelFile::open(path.value());
   if (!in.ok()) return fail(in.status());
   std::error_code ignored;
-  if (std::filesystem::equivalent(options.in, options.out, ignored))
+  if (std::filesystem::equivalent(path.value(), options.out, ignored))
     return fail(error(Code::invalid_argument, "{} cannot be read and written at once", options.in));
   Result<QuantizeReport> report = error(Code::cancelled, "interrupted");
   {
@@ -52,7 +55,7 @@ int run_quantize(const Options& options) {
     stream.n_threads = options.n_threads > 0 ? options.n_threads : find_machine().n_cpus;
     stream.progress = [&](double share, std::string_view what) { progress.at(share, what); };
     stream.stop = &catch_interrupts();
-    report = quantize(in.value(), options.out, type.value(), stream);
+    report = quantize_model(in.value(), options.out, type.value(), stream);
   }
   if (report.status().code() == Code::cancelled) return kInterrupted;
   if (!report.ok()) return fail(report.status());
@@ -66,7 +69,8 @@ void add_quantize(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("quantize", "Rewrite a GGUF model with its weights in another type");
-  command->add_option("IN", options->in, "A .gguf file, or the first of a split model")->required();
+  command->add_option("IN", options->in, "A .gguf file (the first of a split model), or a name")
+      ->required();
   command->add_option("OUT", options->out, "The .gguf file to write")->required();
   command->add_option("TYPE", options->type, fmt::format("One of {}", quant_type_names()))
       ->required();

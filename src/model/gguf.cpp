@@ -87,6 +87,7 @@ std::optional<double> GgufValue::real(size_t i) const {
   if (i >= count) return std::nullopt;
   if (type == GgufType::f32) return element<float>(*this, i);
   if (type == GgufType::f64) return element<double>(*this, i);
+  if (type == GgufType::u64) return static_cast<double>(element<uint64_t>(*this, i));
   if (const auto whole = integer(i)) return static_cast<double>(*whole);
   return std::nullopt;
 }

@@ -119,8 +119,8 @@ class Quantizer {
 
 }  // namespace
 
-Result<QuantizeReport> quantize(const ModelFile& in, const std::string& out, const QuantType& type,
-                                const StreamOptions& options) {
+Result<QuantizeReport> quantize_model(const ModelFile& in, const std::string& out,
+                                      const QuantType& type, const StreamOptions& options) {
   return Quantizer(in, type).run(out, options);
 }
 

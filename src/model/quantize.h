@@ -22,7 +22,7 @@ struct QuantizeReport {
   int64_t n_requantised = 0;           // that were quantised before, in another type
 };
 
-Result<QuantizeReport> quantize(const ModelFile& in, const std::string& out, const QuantType& type,
-                                const StreamOptions& options);
+Result<QuantizeReport> quantize_model(const ModelFile& in, const std::string& out,
+                                      const QuantType& type, const StreamOptions& options);
 
 }  // namespace millrace

@@ -154,7 +154,7 @@ TEST_F(Quantize, ConvertsAndCarriesEverythingElse) {
   for (const char* name : {"f16", "bf16", "q8_0", "q4_1", "q5_0", "q2_k", "q4_k_m", "iq4_nl"}) {
     const QuantType type = type_named(name);
     const std::string path = at("out.gguf");
-    const auto report = quantize(in.value(), path, type, {2, {}, nullptr});
+    const auto report = quantize_model(in.value(), path, type, {2, {}, nullptr});
     ASSERT_TRUE(report.ok()) << report.status().message();
     EXPECT_EQ(report.value().n_requantised, 0);
     auto out = ModelFile::open(path);
@@ -180,7 +180,8 @@ TEST_F(Quantize, ConvertsAndCarriesEverythingElse) {
 
 TEST_F(Quantize, SaysWhatWasQuantisedBefore) {
   auto in = ModelFile::open(made("tiny-llama", "q8_0"));
-  const auto report = quantize(in.value(), at("out.gguf"), type_named("q4_0"), {1, {}, nullptr});
+  const auto report =
+      quantize_model(in.value(), at("out.gguf"), type_named("q4_0"), {1, {}, nullptr});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report.value().n_requantised, 16);
   EXPECT_EQ(report.value().n_tensors.at(DType::q4_0), 15);
@@ -189,10 +190,11 @@ TEST_F(Quantize, SaysWhatWasQuantisedBefore) {
 TEST_F(Quantize, LeavesNothingWhenItIsStoppedOrCannotWrite) {
   auto in = ModelFile::open(made("tiny-llama", "q8_0"));
   const std::atomic<bool> stop{true};
-  const auto stopped = quantize(in.value(), at("stopped.gguf"), type_named("q4_0"), {1, {}, &stop});
+  const auto stopped =
+      quantize_model(in.value(), at("stopped.gguf"), type_named("q4_0"), {1, {}, &stop});
   EXPECT_EQ(stopped.status().code(), Code::cancelled);
   const auto nowhere =
-      quantize(in.value(), at("no/such/folder.gguf"), type_named("q4_0"), {1, {}, nullptr});
+      quantize_model(in.value(), at("no/such/folder.gguf"), type_named("q4_0"), {1, {}, nullptr});
   EXPECT_EQ(nowhere.status().code(), Code::io_error);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << "the input alone";
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -266,8 +267,11 @@ std::optional<std::string> number_text(std::string_view text) {
   const Span kept = stripped(text, {});
   std::string out;
   for (size_t at = kept.begin; at < kept.end; ++at) {
-    const bool between = at > kept.begin && at + 1 < kept.end && std::isalnum(text[at - 1]) &&
-                         std::isalnum(text[at + 1]);
+    const auto is_alnum = [&](size_t i) {
+      return std::isalnum(static_cast<unsigned char>(text[i]));
+    };
+    const bool between =
+        at > kept.begin && at + 1 < kept.end && is_alnum(at - 1) && is_alnum(at + 1);
     if (static_cast<unsigned char>(text[at]) >= 0x80) return std::nullopt;
     if (text[at] != '_')
       out += text[at];

@@ -1,0 +1,151 @@
+// millrace inspect: what a model file holds, whether it runs here, and how much context fits.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/utf8.h"
+#include "cli/commands.h"
+#include "machine/machine.h"
+#include "model/catalog.h"
+#include "model/inspect.h"
+#include "model/safetensors.h"
+#include "tensor/format.h"
+
+namespace millrace::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model;
+  bool json = false, tensors = false;
+};
+
+void print_row(std::string_view key, std::string_view value) {
+  fmt::print("  {:<13} {}\n", key, value);
+}
+
+std::string context_text(const Inspection& i) {
+  const ContextFit& c = i.context;
+  const std::string fits = c.fits == c.made_for ? "all of it fits"
+                           : c.fits > 0         ? fmt::format("{} tokens fit", c.fits)
+                                                : std::string("the weights alone do not fit");
+  return fmt::format("{} tokens, {} each in f16; {} into the {} available", c.made_for,
+                     size_text(c.kv_bytes_per_token), fits, size_text(c.available_bytes));
+}
+
+void print_summary(const ModelFile& file, const Inspection& i) {
+  fmt::print("{}\n", printable(file.path()));
+  print_row("format", fmt::format("{}, {}", i.format, size_text(i.file_bytes)));
+  print_row("architecture", i.architecture.empty() ? "not said" : i.architecture);
+  if (!i.name.empty()) print_row("name", i.name);
+  print_row("parameters",
+            fmt::format("{:.1f} million", static_cast<double>(i.n_parameters) * 1e-6));
+  print_row("runs here", i.runs ? "yes" : "no: " + i.why_not);
+  if (i.runs) print_row("context", context_text(i));
+  for (const TypeShare& t : i.types)
+    print_row(&t == i.types.data() ? "tensors" : "",
+              fmt::format("{:<7} {:>5} {:>10}", t.type, t.n_tensors, size_text(t.bytes)));
+}
+
+void print_metadata(const Gguf& gguf) {
+  size_t width = 0;
+  for (const GgufValue& value : gguf.values()) width = std::max(width, value.key.size());
+  width = std::min<size_t>(width, 48);
+  fmt::print("\nMetadata\n");
+  for (const GgufValue& value : gguf.values())
+    fmt::print("  {:<{}}  {}\n", printable(value.key, 200), width, value_text(value));
+}
+
+struct TensorRow {
+  std::string name, type;
+  std::vector<int64_t> shape;
+  size_t bytes;
+};
+
+std::vector<TensorRow> tensor_rows(const ModelFile& file) {
+  std::vector<TensorRow> rows;
+  if (file.gguf() != nullptr)
+    for (const GgufTensor& t : file.gguf()->tensors())
+      rows.push_back({std::string(t.name), gguf_tensor_type_name(t.type_id), t.shape, t.bytes});
+  else
+    for (const TensorView& t : file.tensors())
+      rows.push_back({std::string(t.name), std::string(name_of(t.type)), t.shape, t.bytes});
+  return rows;
+}
+
+void print_tensors(const ModelFile& file) {
+  fmt::print("\nTensors\n");
+  for (const TensorRow& t : tensor_rows(file))
+    fmt::print("  {:<32} {:<8} {:>10}  {}\n", printable(t.name, 80), t.type, size_text(t.bytes),
+               fmt::join(t.shape, " x "));
+}
+
+Json context_json(const ContextFit& c) {
+  return {{"made_for", c.made_for},
+          {"fits", c.fits},
+          {"kv_bytes_per_token", c.kv_bytes_per_token},
+          {"available_bytes", c.available_bytes}};
+}
+
+Json to_json(const ModelFile& file, const Inspection& i, bool with_tensors) {
+  Json out = {{"path", file.path()},
+              {"format", i.format},
+              {"architecture", i.architecture},
+              {"name", i.name},
+              {"file_bytes", i.file_bytes},
+              {"tensor_bytes", i.tensor_bytes},
+              {"parameters", i.n_parameters},
+              {"runs", i.runs}};
+  if (i.runs)
+    out["context"] = context_json(i.context);
+  else
+    out["why_not"] = i.why_not;
+  out["types"] = Json::array();
+  for (const TypeShare& t : i.types)
+    out["types"].push_back({{"type", t.type}, {"tensors", t.n_tensors}, {"bytes", t.bytes}});
+  if (file.gguf() != nullptr) {
+    out["metadata"] = Json::object();
+    for (const GgufValue& value : file.gguf()->values())
+      out["metadata"][std::string(value.key)] = value_json(value);
+  }
+  if (!with_tensors) return out;
+  out["tensors"] = Json::array();
+  for (const TensorRow& t : tensor_rows(file))
+    out["tensors"].push_back(
+        {{"name", t.name}, {"type", t.type}, {"shape", t.shape}, {"bytes", t.bytes}});
+  return out;
+}
+
+int run_inspect(const Options& options) {
+  const auto path = resolve_model(options.model, find_models(process_environment()));
+  if (!path.ok()) return fail(path.status());
+  const auto file = ModelFile::open(path.value());
+  if (!file.ok()) return fail(file.status());
+  const Inspection inspection = inspect(file.value(), find_machine().memory_available_bytes);
+  if (options.json) {
+    print_json(to_json(file.value(), inspection, options.tensors));
+    return 0;
+  }
+  print_summary(file.value(), inspection);
+  if (file.value().gguf() != nullptr) print_metadata(*file.value().gguf());
+  if (options.tensors) print_tensors(file.value());
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Show what a model file holds, whether it runs here and how much context fits");
+  command
+      ->add_option("MODEL", options->model, "A .gguf file, a directory of safetensors, or a name")
+      ->required();
+  command->add_flag("--tensors", options->tensors, "List the tensors too");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &exit_code] { exit_code = run_inspect(*options); });
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,157 @@
+#include "model/inspect.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/utf8.h"
+#include "model/gguf.h"
+#include "model/json.h"
+#include "model/safetensors.h"
+#include "tensor/format.h"
+
+namespace millrace {
+namespace {
+
+constexpr size_t kShownElems = 8;
+constexpr size_t kShownBytes = 160;
+constexpr size_t kKvElementBytes = 2;  // f16
+
+int64_t n_elems(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+std::string files_text(size_t n) {
+  return n == 1 ? "1 file" : fmt::format("{} files", n);
+}
+
+class Tally {
+ public:
+  explicit Tally(Inspection& out) : out_(out) {}
+  void add(const std::string& type, const std::vector<int64_t>& shape, size_t bytes) {
+    TypeShare& share = shares_.try_emplace(type, TypeShare{type}).first->second;
+    ++share.n_tensors;
+    share.bytes += bytes;
+    out_.tensor_bytes += bytes;
+    out_.n_parameters += n_elems(shape);
+  }
+  void finish() {
+    for (auto& [type, share] : shares_) out_.types.push_back(std::move(share));
+    std::stable_sort(out_.types.begin(), out_.types.end(),
+                     [](const TypeShare& a, const TypeShare& b) { return a.bytes > b.bytes; });
+  }
+
+ private:
+  Inspection& out_;
+  std::map<std::string, TypeShare> shares_;
+};
+
+void describe(const Gguf& gguf, Inspection& out) {
+  const auto text = [&](std::string_view key) {
+    const auto value = gguf.string(key);
+    return value.ok() ? printable(value.value(), 200) : std::string();
+  };
+  out.format = fmt::format("GGUF {}, {}", gguf.version(), files_text(gguf.n_parts()));
+  out.architecture = text("general.architecture");
+  out.name = text("general.name");
+  Tally tally(out);
+  for (const GgufTensor& t : gguf.tensors())
+    tally.add(gguf_tensor_type_name(t.type_id), t.shape, t.bytes);
+  tally.finish();
+}
+
+void describe(const SafetensorsDir& dir, Inspection& out) {
+  out.format = fmt::format("safetensors, {}", files_text(dir.n_files()));
+  out.name = printable(std::filesystem::absolute(dir.directory()).filename().string(), 200);
+  const auto text = dir.text("config.json");
+  if (text.ok()) {
+    const auto json = parse_json(text.value(), "config.json");
+    if (json.ok()) {
+      const auto type = JsonFields(json.value(), "config.json").string_or("model_type", "");
+      if (type.ok()) out.architecture = printable(type.value(), 80);
+    }
+  }
+  Tally tally(out);
+  for (const TensorView& t : dir.tensors())
+    tally.add(std::string(name_of(t.type)), t.shape, t.bytes);
+  tally.finish();
+}
+
+ContextFit fit_context(const Config& config, size_t tensor_bytes, size_t available_bytes) {
+  ContextFit fit;
+  fit.available_bytes = available_bytes;
+  fit.made_for = config.n_ctx;
+  fit.kv_bytes_per_token =
+      static_cast<size_t>(2 * config.n_layers * config.n_kv_heads * config.head_dim) *
+      kKvElementBytes;
+  const size_t left = available_bytes > tensor_bytes ? available_bytes - tensor_bytes : 0;
+  const size_t tokens = left / fit.kv_bytes_per_token;
+  fit.fits =
+      tokens < static_cast<size_t>(fit.made_for) ? static_cast<int64_t>(tokens) : fit.made_for;
+  return fit;
+}
+
+nlohmann::ordered_json element_json(const GgufValue& value, size_t i) {
+  if (value.type == GgufType::boolean) return *value.integer(i) != 0;
+  if (value.type == GgufType::f32 || value.type == GgufType::f64) return *value.real(i);
+  if (const auto whole = value.integer(i)) return *whole;
+  return *value.real(i);  // a u64 beyond int64_t
+}
+
+std::vector<std::string> first_elements(const GgufValue& value) {
+  const size_t n = std::min(value.count, kShownElems);
+  std::vector<std::string> out;
+  if (value.type == GgufType::string) {
+    const auto strings = value.strings();
+    for (size_t i = 0; i < n; ++i) out.push_back(fmt::format("'{}'", printable(strings[i], 40)));
+  } else {
+    for (size_t i = 0; i < n; ++i) out.push_back(element_json(value, i).dump());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string value_text(const GgufValue& value) {
+  if (const auto text = value.string()) return printable(*text, kShownBytes);
+  if (!value.is_array) return element_json(value, 0).dump();
+  return fmt::format("{} x {}: {}{}", value.count, name_of(value.type),
+                     fmt::join(first_elements(value), ", "),
+                     value.count > kShownElems ? ", ..." : "");
+}
+
+nlohmann::ordered_json value_json(const GgufValue& value) {
+  if (const auto text = value.string()) return *text;
+  if (!value.is_array) return element_json(value, 0);
+  auto first = nlohmann::ordered_json::array();
+  const auto strings = value.strings();
+  for (size_t i = 0; i < std::min(value.count, kShownElems); ++i)
+    if (value.type == GgufType::string)
+      first.push_back(strings[i]);
+    else
+      first.push_back(element_json(value, i));
+  return {{"array", name_of(value.type)}, {"count", value.count}, {"first", std::move(first)}};
+}
+
+Inspection inspect(const ModelFile& file, size_t available_bytes) {
+  Inspection out;
+  out.file_bytes = file.file_bytes();
+  if (file.gguf() != nullptr)
+    describe(*file.gguf(), out);
+  else
+    describe(*file.safetensors(), out);
+  const auto config = file.config();
+  out.runs = config.ok();
+  if (config.ok())
+    out.context = fit_context(config.value(), out.tensor_bytes, available_bytes);
+  else
+    out.why_not = config.status().message();
+  return out;
+}
+
+}  // namespace millrace
