@@ -16,7 +16,7 @@ namespace millrace::cli {
 
 inline constexpr int64_t kDefaultContext = 4096;
 // Outputs of so many rows stay in the second-level cache between the kernels.
-inline constexpr int64_t kDefaultBatch = 128;
+inline constexpr int64_t kDefaultBatch = 64;
 
 struct ModelOptions {
   std::string model;

@@ -27,17 +27,30 @@ Parts parts_of(DType type) {
           .bias = type == DType::q8_0 ? 0x80808080u : 0};
 }
 
+// Swaps index bits a < b of a word's 32 bits: the bit at position p goes to p with its bits a and b
+// exchanged.
+template <int a, int b>
+uint32_t swap_index_bits(uint32_t word) {
+  constexpr uint32_t with_a_alone = [] {
+    uint32_t mask = 0;
+    for (int p = 0; p < 32; ++p)
+      if ((p >> a & 1) == 1 && (p >> b & 1) == 0) mask |= uint32_t{1} << p;
+    return mask;
+  }();
+  constexpr int distance = (1 << b) - (1 << a);
+  const uint32_t differ = (word ^ word >> distance) & with_a_alone;
+  return word ^ differ ^ differ << distance;
+}
+
 // The file's fifth bits, element 4 * g + i at bit 4 * g + i, to bit g of byte i.
 uint32_t spread_high(uint32_t bits) {
-  uint32_t out = 0;
-  for (int e = 0; e < 32; ++e) out |= ((bits >> e) & 1u) << (8 * (e % 4) + e / 4);
-  return out;
+  return swap_index_bits<0, 1>(
+      swap_index_bits<1, 2>(swap_index_bits<0, 3>(swap_index_bits<1, 4>(bits))));
 }
 
 uint32_t gather_high(uint32_t bytes) {
-  uint32_t out = 0;
-  for (int e = 0; e < 32; ++e) out |= ((bytes >> (8 * (e % 4) + e / 4)) & 1u) << e;
-  return out;
+  return swap_index_bits<1, 4>(
+      swap_index_bits<0, 3>(swap_index_bits<1, 2>(swap_index_bits<0, 1>(bytes))));
 }
 
 uint32_t word_at(const uint8_t* at) {
