@@ -112,10 +112,12 @@ void print_verdicts(const std::vector<lab::VerdictRow>& verdicts) {
   for (const auto& row : verdicts) fmt::print("{}", lab::verdict_line(row));
 }
 
-// The lines above were printed against the ceilings known then.
+// The lines above were printed against the ceilings known then, unless each round had its own.
 void print_notes(const lab::SessionResult& result, const std::vector<lab::PlanItem>& plan) {
   const double change = lab::spread_of(result.before, result.roof);
-  if (change > 0.02 && !result.rows.empty()) {
+  const bool probed = std::all_of(result.rows.begin(), result.rows.end(),
+                                  [](const lab::Row& row) { return row.probed; });
+  if (change > 0.02 && !probed) {
     const lab::TableWidths widths = lab::widths_of(plan);
     fmt::print(
         "\n{}the ceilings rose by up to {:.0f} % during the run; against the best of them:\n{}",
@@ -124,7 +126,8 @@ void print_notes(const lab::SessionResult& result, const std::vector<lab::PlanIt
     for (const auto& row : result.rows) fmt::print("{}", lab::table_line(row, widths));
   }
   if (const std::string why = result.why_not_quiet(); !why.empty())
-    fmt::print("\n{}; do not quote these numbers\n", why);
+    fmt::print("\n{}; do not quote these times{}\n", why,
+               probed ? " (the shares are of loops timed in the same rounds)" : "");
 }
 
 Status write_profile(const Options& options, const lab::SessionResult& result,

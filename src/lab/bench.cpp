@@ -11,11 +11,14 @@ namespace {
 constexpr double kOverrun = 4;
 
 struct Rounds {
+  Target& target;
+  const Floor& floor;
   Rig& rig;
   std::string_view mode;
   const BenchOptions& options;
   const Watch& watch;
   std::vector<std::vector<double>> us;  // [participant][round]; the last one is the twin of 0
+  std::vector<Roof> roofs;              // [round]
 
   // A twin is timed exactly as the variant it repeats.
   size_t variant_of(size_t participant) const {
@@ -26,6 +29,7 @@ struct Rounds {
   // every place once.
   Status run_round(size_t round) {
     const size_t n = us.size();
+    if (auto roof = target.probe_roof(floor)) roofs.push_back(*std::move(roof));
     for (size_t place = 0; place < n; ++place) {
       const size_t p = (place + n - round % n) % n;
       MILLRACE_ASSIGN(const double sample, rig.time_us(variant_of(p), mode));
@@ -52,6 +56,7 @@ struct Rounds {
     const int64_t start_ns = now_ns();
     MILLRACE_TRY(run_round(0));  // wakes clocks and caches; not kept
     for (auto& samples : us) samples.clear();
+    roofs.clear();
     for (size_t round = 0;; ++round) {
       const double spent = static_cast<double>(now_ns() - start_ns) * 1e-9;
       if (round > 0 && enough(spent)) return true;
@@ -86,6 +91,12 @@ const Series* CaseRun::find(std::string_view variant, std::string_view mode) con
   return nullptr;
 }
 
+std::vector<Roof> CaseRun::probes_of(std::string_view mode) const {
+  for (const Probes& p : probes)
+    if (p.mode == mode) return p.roofs;
+  return {};
+}
+
 Result<CaseRun> bench_case(Target& target, const PlanItem& item, const BenchOptions& options,
                            const Watch& watch) {
   constexpr double kMountShare = 0.3;  // of a case's time, for the progress line only
@@ -100,13 +111,14 @@ Result<CaseRun> bench_case(Target& target, const PlanItem& item, const BenchOpti
   const auto modes = target.modes();
   const double share = (1 - kMountShare) / static_cast<double>(modes.size());
   for (size_t m = 0; m < modes.size() && run.complete; ++m) {
-    Rounds rounds{*rig, modes[m], options, watch, {}};
+    Rounds rounds{target, item.problem.floor, *rig, modes[m], options, watch, {}, {}};
     rounds.us.resize(variants.size() + 1);
     MILLRACE_ASSIGN(run.complete, rounds.run(kMountShare + static_cast<double>(m) * share, share));
     if (rounds.us.back().empty()) break;
     for (size_t v = 0; v < variants.size(); ++v)
       run.series.push_back({variants[v], modes[m], std::move(rounds.us[v])});
     run.twins.push_back({variants[0], modes[m], std::move(rounds.us.back())});
+    run.probes.push_back({modes[m], std::move(rounds.roofs)});
   }
   return run;
 }

@@ -1,6 +1,7 @@
 // Measuring one case: every variant and an A/A twin of the first, one sample each a round, in
-// rotating order, until the medians are known well enough or the time is spent. What comes out is
-// all samples, paired by round; rows with units and shares of the floor are made in lab/row.h.
+// rotating order, until the medians are known well enough or the time is spent. Each round begins
+// with the ceilings of that moment. What comes out is all samples, paired by round; rows with units
+// and shares of the floor are made in lab/row.h.
 #pragma once
 
 #include <atomic>
@@ -33,6 +34,12 @@ struct Series {
   std::vector<double> us;
 };
 
+// The ceilings found at the beginning of each round of a mode; empty where they do not move.
+struct Probes {
+  std::string_view mode;
+  std::vector<Roof> roofs;
+};
+
 struct CaseRun {
   const Op* op = nullptr;
   Case problem;
@@ -40,11 +47,13 @@ struct CaseRun {
   std::vector<Series> series;  // by mode, then variant
   // Per mode: the twin of the first variant, and what it differs by (log-ratio).
   std::vector<Series> twins;
+  std::vector<Probes> probes;  // per mode
   MountInfo mount;
   bool complete = true;  // false: stopped by the user
 
   double noise(std::string_view mode) const;
   const Series* find(std::string_view variant, std::string_view mode) const;
+  std::vector<Roof> probes_of(std::string_view mode) const;  // by round, or none
 };
 
 struct Watch {

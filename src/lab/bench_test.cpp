@@ -227,6 +227,23 @@ TEST_F(Bench, RowsHoldTheirFloor) {
   EXPECT_EQ(floor_time(floor, Roof{}, true).us, 0);
 }
 
+// A host that is half as fast in two rounds: the share is of what each round allowed.
+TEST_F(Bench, SharesAreOfTheRoundsOwnCeilings) {
+  CaseRun run = made_up_run();
+  run.problem.floor = {.read_bytes = 1e6};
+  run.series.resize(1);
+  run.series[0].us = {400, 400, 200};
+  run.twins.clear();
+  const Roof fast{10, "", {}}, slow{5, "", {}};
+  EXPECT_DOUBLE_EQ(rows_of(run, *target, fast)[0].floor_percent, 25);
+  EXPECT_FALSE(rows_of(run, *target, fast)[0].probed);
+  run.probes = {{run.series[0].mode, {slow, slow, fast}}};
+  const Row row = rows_of(run, *target, fast)[0];
+  EXPECT_TRUE(row.probed);
+  EXPECT_DOUBLE_EQ(row.floor_percent, 50);
+  EXPECT_DOUBLE_EQ(row.floor_us, 100);
+}
+
 TEST(Ring, WeightsAreDistinctAndInputsRepeat) {
   Case problem;
   for (const Case& c : matmul::kOp.cases())

@@ -161,6 +161,13 @@ class CpuRig : public Rig {
   bool evict_ = false;
 };
 
+Roof roof_of(const Ceilings& ceilings) {
+  Roof roof{ceilings.read_gbps_all, ceilings.noise, {}};
+  for (const Rate& rate : ceilings.rates)
+    roof.rates.push_back({rate.isa, name_of(rate.type), rate.gmacs_all});
+  return roof;
+}
+
 class CpuTarget : public Target {
  public:
   CpuTarget(const Machine& machine, int n_lanes) : context_(machine, n_lanes) {}
@@ -179,11 +186,16 @@ class CpuTarget : public Target {
   Result<Roof> measure_roof(Effort effort) override {
     Machine lanes = context_.machine;  // "all" shall mean the lanes that are timed
     lanes.n_cpus = std::min(lanes.n_cpus, context_.team.size());
-    const Ceilings ceilings = measure_ceilings(lanes, effort);
-    Roof roof{ceilings.read_gbps_all, ceilings.noise, {}};
-    for (const Rate& rate : ceilings.rates)
-      roof.rates.push_back({rate.isa, name_of(rate.type), rate.gmacs_all});
-    return roof;
+    return roof_of(measure_ceilings(lanes, effort));
+  }
+
+  std::optional<Roof> probe_roof(const Floor& of) override {
+    if (!probe_) probe_.emplace(context_.machine, context_.team);
+    std::vector<MacType> types;
+    if (of.i8_macs > 0) types.push_back(MacType::i8);
+    if (of.f32_macs > 0) types.push_back(MacType::f32);
+    if (of.bf16_macs > 0) types.push_back(MacType::bf16);
+    return roof_of(probe_->now(types));
   }
 
   Result<std::unique_ptr<Rig>> mount(const Op& op, const Case& problem,
@@ -197,6 +209,7 @@ class CpuTarget : public Target {
 
  private:
   Context context_;
+  std::optional<CeilingProbe> probe_;  // made when first needed
 };
 
 }  // namespace

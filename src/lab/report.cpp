@@ -100,6 +100,7 @@ nlohmann::json to_json(const Row& row) {
           {"floor_us", row.floor_us},
           {"floor_percent", row.floor_percent},
           {"isa_percent", row.isa_percent},
+          {"probed", row.probed},
           {"bound", row.bound},
           {"noise_percent", finite_or_null(100 * row.noise)},
           {"ring_entries", row.mount.n_entries},

@@ -20,36 +20,55 @@ double macs_for(const Floor& floor, std::string_view type) {
   return 0;
 }
 
-Isa isa_named(const Row& row, const Roof& roof) {
-  for (const MacRate& rate : roof.rates)
-    if (name_of(rate.isa) == row.isa) return rate.isa;
-  return Isa::generic;
+// What one ceiling asks of a case that it bounds: its bytes at the read bandwidth, or its
+// multiply-adds at a rate.
+double bytes_us(const Floor& floor, double gbps) {
+  return gbps > 0 ? 1e-3 * (floor.read_bytes + floor.write_bytes) / gbps : 0;
+}
+double macs_us(const Floor& floor, std::string_view type, double gmacs) {
+  return gmacs > 0 ? 1e-3 * macs_for(floor, type) / gmacs : 0;
+}
+
+// What a roof asks where `bound` is what bounds the case; with multiply-adds, of the best ISA or of
+// one. 0 where that was not measured.
+double floor_us(const Floor& floor, std::string_view bound, const Roof& roof) {
+  return bound == "bytes" ? bytes_us(floor, roof.read_gbps)
+                          : macs_us(floor, bound, roof.best_gmacs(bound));
+}
+double isa_floor_us(const Floor& floor, std::string_view bound, Isa isa, const Roof& roof) {
+  return bound == "bytes" ? 0 : macs_us(floor, bound, roof.gmacs(isa, bound));
 }
 
 }  // namespace
 
 FloorTime floor_time(const Floor& floor, const Roof& roof, bool reads_memory) {
   FloorTime least;
-  if (reads_memory && roof.read_gbps > 0)
-    least = {1e-3 * (floor.read_bytes + floor.write_bytes) / roof.read_gbps, "bytes"};
+  if (reads_memory && roof.read_gbps > 0) least = {bytes_us(floor, roof.read_gbps), "bytes"};
   for (const auto& [type, macs] : macs_of(floor)) {
-    const double rate = roof.best_gmacs(type);
-    if (macs > 0 && rate > 0 && 1e-3 * macs / rate > least.us) least = {1e-3 * macs / rate, type};
+    const double us = macs > 0 ? macs_us(floor, type, roof.best_gmacs(type)) : 0;
+    if (us > least.us) least = {us, type};
   }
   return least;
 }
 
-void apply_roof(Row& row, const Floor& floor, const Roof& roof, size_t cache_bytes) {
-  const bool from_memory = is_cold(row.mode) || row.bytes > static_cast<double>(cache_bytes);
-  const FloorTime least = floor_time(floor, roof, from_memory);
+namespace {
+
+// Without probes, of the session's best ceilings.
+void apply_ceilings(Row& row, const Floor& floor, const Series& s, const Roof& best,
+                    const std::vector<Roof>& probes, bool from_memory) {
+  const FloorTime least = floor_time(floor, best, from_memory);
   row.floor_us = least.us;
   row.bound = least.bound;
-  row.floor_percent = 100 * least.us / row.us.mid;
-  const double own = roof.gmacs(isa_named(row, roof), least.bound);
-  row.isa_percent = own > 0 ? 100 * 1e-3 * macs_for(floor, least.bound) / own / row.us.mid : 0;
+  row.probed = probes.size() == s.us.size();
+  std::vector<double> floors, own;
+  for (size_t i = 0; i < s.us.size(); ++i) {
+    const Roof& roof = row.probed ? probes[i] : best;
+    floors.push_back(100 * floor_us(floor, least.bound, roof) / s.us[i]);
+    own.push_back(100 * isa_floor_us(floor, least.bound, s.variant->isa, roof) / s.us[i]);
+  }
+  row.floor_percent = median(floors);
+  row.isa_percent = median(own);
 }
-
-namespace {
 
 Row row_of(const CaseRun& run, const Series& s) {
   const Floor& floor = run.problem.floor;
@@ -82,7 +101,9 @@ std::vector<Row> rows_of(const CaseRun& run, const Target& target, const Roof& r
   for (const Series& s : run.series) {
     Row& row = rows.emplace_back(row_of(run, s));
     row.n_lanes = target.n_lanes();
-    apply_roof(row, run.problem.floor, roof, target.cache_bytes());
+    const bool from_memory =
+        is_cold(row.mode) || row.bytes > static_cast<double>(target.cache_bytes());
+    apply_ceilings(row, run.problem.floor, s, roof, run.probes_of(s.mode), from_memory);
   }
   return rows;
 }

@@ -1,5 +1,7 @@
 // A row of a bench report: one variant of one case in one mode, with what it costs, what physics
-// asks, and which share of the floor that is.
+// asks, and which share of the floor that is. Where the ceilings were probed in every round, shares
+// are medians over the rounds of what the round's ceilings ask: on a shared host both sides slow
+// down together.
 #pragma once
 
 #include <string>
@@ -28,17 +30,16 @@ struct Row {
   std::vector<double> samples_us, twin_us;  // the twin's on the first variant's row only
   double bytes = 0, macs = 0;               // the floor's
   double gbps = 0, gflops = 0;
-  double floor_us = 0, floor_percent = 0;
-  double isa_percent = 0;  // of its own ISA's rate, where multiply-adds bound it
+  double floor_us = 0;       // under the best ceilings of the session
+  double floor_percent = 0;  // of the rounds' own ceilings, if `probed`
+  double isa_percent = 0;    // of its own ISA's rate, likewise, where multiply-adds bound it
+  bool probed = false;
   std::string bound;
   double noise = 0;  // A/A, as a log-ratio
   MountInfo mount;
 };
 
 std::vector<Row> rows_of(const CaseRun& run, const Target& target, const Roof& roof);
-
-// Fills the columns that depend on the ceilings again.
-void apply_roof(Row& row, const Floor& floor, const Roof& roof, size_t cache_bytes);
 
 // A cold or compute-bound row that beats its floor by more than the noise: the ceiling is too low.
 bool beats_floor(const Row& row);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,6 +74,9 @@ class Target {
   virtual size_t cache_bytes() const = 0;
 
   virtual Result<Roof> measure_roof(Effort effort) = 0;
+  // What the ceilings that bound such a case are at this moment, to pair with samples taken next to
+  // it. Null where a target's ceilings do not move.
+  virtual std::optional<Roof> probe_roof(const Floor& /*of*/) { return std::nullopt; }
   // Builds what the case needs, runs every variant over it and verifies the results.
   virtual Result<std::unique_ptr<Rig>> mount(const Op& op, const Case& problem,
                                              std::span<const Variant* const> variants,

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "machine/cpu.h"
-#include "machine/team.h"
 
 namespace millrace {
 namespace {
@@ -160,6 +159,31 @@ double measure_reads(Lanes& lanes, const Machine& machine, int n_rounds, Ceiling
   return spread;
 }
 
+// What a few rounds reach together, after one that wakes lanes and wide units. All rounds do the
+// same work, so the mean rate is the harmonic one.
+template <class Round>
+double mean_of_few(Round round) {
+  constexpr int kFew = 4;
+  (void)round();
+  double sum = 0;
+  for (int i = 0; i < kFew; ++i) sum += 1 / round();
+  return kFew / sum;
+}
+
+// Of several forms of a loop, the fastest here; null when there is none.
+template <class Loop, class Rate>
+const Loop* fastest(std::span<const Loop> loops, const Machine& machine, Rate rate) {
+  const Loop* fastest = nullptr;
+  double most = 0;
+  for (const Loop& loop : loops) {
+    const double reached = machine.has(loop.isa) ? mean_of_few([&] { return rate(loop); }) : 0;
+    if (reached <= most) continue;
+    most = reached;
+    fastest = &loop;
+  }
+  return fastest;
+}
+
 double measure_barrier(Team& team, int n_rounds) {
   if (team.size() == 1) return 0;
   double best = 1e9;
@@ -186,6 +210,52 @@ const Rate* Ceilings::best_rate(MacType type) const {
   for (const Rate& r : rates)
     if (r.type == type && (best == nullptr || r.gmacs_all > best->gmacs_all)) best = &r;
   return best;
+}
+
+struct CeilingProbe::Loops {
+  struct Mac {
+    const MacLoop* loop;
+    int64_t n_turns;
+  };
+  ReadRing ring;
+  const ReadLoop* read = nullptr;
+  std::vector<Mac> macs;  // one for each type and ISA
+
+  Loops(const Machine& machine, Team& team) : ring(machine, team) {
+    if (ring.ok())
+      read = fastest(read_loops(), machine,
+                     [&](const ReadLoop& loop) { return read_round(team, loop, ring); });
+    for (const MacLoop& first : mac_loops()) {
+      const auto alike = [&](const MacLoop& loop) {
+        return loop.type == first.type && loop.isa == first.isa;
+      };
+      const auto known = [&](const Mac& mac) { return alike(*mac.loop); };
+      if (std::any_of(macs.begin(), macs.end(), known)) continue;
+      const MacLoop* best = fastest(mac_loops(), machine, [&](const MacLoop& loop) {
+        return alike(loop) ? mac_round(team, loop, turns_per_round(loop)) : 0;
+      });
+      if (best != nullptr) macs.push_back({best, turns_per_round(*best)});
+    }
+  }
+};
+
+CeilingProbe::CeilingProbe(const Machine& machine, Team& team)
+    : team_(team), loops_(std::make_unique<Loops>(machine, team)) {}
+CeilingProbe::~CeilingProbe() = default;
+
+Ceilings CeilingProbe::now(std::span<const MacType> types) {
+  Ceilings out;
+  out.n_lanes = team_.size();
+  if (loops_->read != nullptr) {
+    out.read_gbps_all = mean_of_few([&] { return read_round(team_, *loops_->read, loops_->ring); });
+    out.read_loop = loops_->read->name;
+  }
+  for (const Loops::Mac& mac : loops_->macs) {
+    if (std::find(types.begin(), types.end(), mac.loop->type) == types.end()) continue;
+    const double gmacs = mean_of_few([&] { return mac_round(team_, *mac.loop, mac.n_turns); });
+    out.rates.push_back({mac.loop->type, mac.loop->isa, 0, gmacs});
+  }
+  return out;
 }
 
 Ceilings measure_ceilings(const Machine& machine, Effort effort) {

@@ -4,12 +4,15 @@
 // quiet. Device ceilings are measured by the device code and join in their own fields.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "machine/loops.h"
 #include "machine/machine.h"
 #include "machine/noise.h"
+#include "machine/team.h"
 
 namespace millrace {
 
@@ -41,5 +44,21 @@ struct Ceilings {
 enum class Effort { quick, full };
 
 Ceilings measure_ceilings(const Machine& machine, Effort effort);
+
+// The bare loops again, a few short rounds beside something else that is timed: where
+// other machines share the host, what was reached at that moment says more than the best ever seen.
+class CeilingProbe {
+ public:
+  CeilingProbe(const Machine& machine, Team& team);
+  ~CeilingProbe();
+  // With all of the team's lanes, a few milliseconds; of the multiply-adds those of `types` alone.
+  // Rates of one lane and the barrier stay 0.
+  Ceilings now(std::span<const MacType> types);
+
+ private:
+  struct Loops;
+  Team& team_;
+  std::unique_ptr<Loops> loops_;
+};
 
 }  // namespace millrace

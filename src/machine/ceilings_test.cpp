@@ -34,6 +34,20 @@ TEST(CeilingsThreads, AreMeasuredForEveryIsaOfTheCpu) {
   for (const Rate& rate : c.rates) EXPECT_GT(rate.gmacs_one, 0.1) << name_of(rate.isa);
 }
 
+TEST(CeilingsThreads, AProbeGivesTheRatesThatWereAskedFor) {
+  const Machine machine = find_machine();
+  Team team(2);
+  CeilingProbe probe(machine, team);
+  const MacType types[] = {MacType::f32};
+  const Ceilings c = probe.now(types);
+  EXPECT_EQ(c.n_lanes, 2);
+  EXPECT_GT(c.read_gbps_all, 0.1);
+  ASSERT_NE(c.rate(MacType::f32, Isa::generic), nullptr);
+  EXPECT_GT(c.rate(MacType::f32, Isa::generic)->gmacs_all, 0.1);
+  EXPECT_EQ(c.rate(MacType::f32, Isa::avx2) != nullptr, machine.has(Isa::avx2));
+  EXPECT_EQ(c.best_rate(MacType::i8), nullptr);
+}
+
 Ceilings sample() {
   Ceilings c;
   c.n_lanes = 2;

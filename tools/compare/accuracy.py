@@ -1,6 +1,8 @@
 """Whether Millrace makes of a text what llama.cpp makes of it, on the same file: see tools/compare_llamacpp. The text
-is cut into windows, each a sequence of its own; both are given the same token ids. Where a text leaves several words
-open, rounding decides between them: how often llama.cpp agrees with itself, with another attention, says how often."""
+is cut into windows, each a sequence of its own; both are given the same token ids. The committed text is an agent at
+work: prose, tool calls, code and logs. Where a text leaves several words open, rounding decides between them: how often
+llama.cpp agrees with itself, with another attention, says how often. In prose (--text tests/data/english.txt) it often
+does."""
 
 import argparse
 import json
@@ -44,7 +46,7 @@ def n_equal(a, b):
 def main():
     parser = argparse.ArgumentParser(prog="tools/compare_llamacpp --accuracy", description=__doc__)
     parser.add_argument("file", nargs="?", help="a GGUF file (the default model)")
-    parser.add_argument("--text", default=f"{ROOT}/tests/data/english.txt")
+    parser.add_argument("--text", default=f"{ROOT}/tests/data/agent.txt")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of llama.cpp")
     options = parser.parse_args()
     model = options.file or run("pull")["path"]
