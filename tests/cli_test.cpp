@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -158,6 +160,33 @@ TEST(Cli, TokenizeSaysWhatItCannotDo) {
   EXPECT_EQ(millrace("detokenize " + model + " x 2>&1").exit_code, 2);
   EXPECT_EQ(millrace("tokenize " + model + " --file /nowhere 2>&1").exit_code, 2);
   EXPECT_EQ(millrace("tokenize /nowhere/x.gguf hi 2>&1").exit_code, 2);
+}
+
+// A directory of safetensors with a tokenizer: as GGUF it is the same to every command.
+TEST(Cli, ADirectoryBecomesGguf) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / ("convert_" + std::to_string(getpid()));
+  fs::copy(MILLRACE_FIXTURES "/models/qwen3_untied", folder);
+  std::ofstream(folder / "chat_template.jinja") << "{{ messages[0].content }}";
+  std::ofstream(folder / "tokenizer.json")
+      << R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]},
+             "added_tokens": [{"id": 3, "content": "<s>", "special": true}],
+             "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}})";
+  const std::string file = folder.string() + ".gguf";
+  const Ran made = millrace("quantize " + folder.string() + " " + file + " f32 2>&1");
+  EXPECT_EQ(made.exit_code, 0) << made.text;
+  const std::string messages = R"(echo '[{"role": "user", "content": "ab"}]' |)";
+  for (const char* args : {"tokenize MODEL '<s>abba' --special --json",
+                           "logits MODEL --tokens 2,1,0", "template MODEL - --tokens"}) {
+    const auto of = [&](const std::string& model) {
+      std::string line = args;
+      return millrace(line.replace(line.find("MODEL"), 5, model), messages);
+    };
+    EXPECT_EQ(of(file).exit_code, 0) << args;
+    EXPECT_EQ(of(file).text, of(folder.string()).text) << args;
+  }
+  fs::remove_all(folder);
+  fs::remove(file);
 }
 
 TEST(Cli, ChatSaysWhichModelIsNotThere) {

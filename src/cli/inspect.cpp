@@ -6,8 +6,8 @@
 
 #include "base/utf8.h"
 #include "cli/commands.h"
+#include "cli/open_model.h"
 #include "machine/machine.h"
-#include "model/catalog.h"
 #include "model/inspect.h"
 #include "model/safetensors.h"
 #include "tensor/format.h"
@@ -119,9 +119,7 @@ Json to_json(const ModelFile& file, const Inspection& i, bool with_tensors) {
 }
 
 int run_inspect(const Options& options) {
-  const auto path = resolve_model(options.model, find_models(process_environment()));
-  if (!path.ok()) return fail(path.status());
-  const auto file = ModelFile::open(path.value());
+  const auto file = open_model(options.model);
   if (!file.ok()) return fail(file.status());
   const Inspection inspection = inspect(file.value(), find_machine().memory_available_bytes);
   if (options.json) {

@@ -1,13 +1,13 @@
-// millrace quantize: a GGUF model with its weights in another type.
+// millrace quantize: a model as GGUF, with its weights in another type.
 #include <fmt/format.h>
 
 #include <filesystem>
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/open_model.h"
 #include "lab/progress.h"
 #include "machine/machine.h"
-#include "model/catalog.h"
 #include "model/quantize.h"
 #include "tensor/format.h"
 
@@ -26,6 +26,8 @@ void print_report(const QuantizeReport& report, const Options& options) {
              static_cast<double>(report.bytes_in) / kMib);
   for (const auto& [type, n] : report.n_tensors)
     fmt::print("  {:<7} {} tensors\n", name_of(type), n);
+  if (!report.has_tokenizer)
+    fmt::print(stderr, "note: {} has no tokenizer, so the file has none\n", options.in);
   if (report.n_fallbacks > 0)
     fmt::print(
         stderr,
@@ -41,12 +43,10 @@ void print_report(const QuantizeReport& report, const Options& options) {
 int run_quantize(const Options& options) {
   const auto type = quant_type_named(options.type);
   if (!type.ok()) return fail(type.status());
-  const auto path = resolve_model(options.in, find_models(process_environment()));
-  if (!path.ok()) return fail(path.status());
-  const auto in = ModelFile::open(path.value());
+  const auto in = open_model(options.in);
   if (!in.ok()) return fail(in.status());
   std::error_code ignored;
-  if (std::filesystem::equivalent(path.value(), options.out, ignored))
+  if (std::filesystem::equivalent(in.value().path(), options.out, ignored))
     return fail(error(Code::invalid_argument, "{} cannot be read and written at once", options.in));
   Result<QuantizeReport> report = error(Code::cancelled, "interrupted");
   {
@@ -68,8 +68,11 @@ int run_quantize(const Options& options) {
 void add_quantize(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
-      app.add_subcommand("quantize", "Rewrite a GGUF model with its weights in another type");
-  command->add_option("IN", options->in, "A .gguf file (the first of a split model), or a name")
+      app.add_subcommand("quantize", "Write a model as GGUF with its weights in another type");
+  command
+      ->add_option(
+          "IN", options->in,
+          "A .gguf file (the first of a split model), a directory of safetensors, or a name")
       ->required();
   command->add_option("OUT", options->out, "The .gguf file to write")->required();
   command->add_option("TYPE", options->type, fmt::format("One of {}", quant_type_names()))
@@ -78,7 +81,8 @@ void add_quantize(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 1024));
   command->footer(
       "A tensor whose rows do not divide into the type's blocks gets another type, as in\n"
-      "llama.cpp; norms and biases stay as they are. Directories of safetensors are not read.");
+      "llama.cpp; norms and biases stay exact. A directory's config.json, tokenizer.json and chat\n"
+      "template become the file's metadata.");
   command->callback([options, &exit_code] { exit_code = run_quantize(*options); });
 }
 

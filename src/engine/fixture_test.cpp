@@ -2,10 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 namespace millrace {
 
 std::string fixture(const std::string& name) {
   return std::string(MILLRACE_FIXTURES) + "/models/" + name;
+}
+
+std::vector<std::string> fixtures() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(fixture("")))
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  return names;
 }
 
 std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 
@@ -20,6 +21,8 @@ struct Loaded {
 
 // The folder of the fixture model with this name; of all of them for "".
 std::string fixture(const std::string& name);
+
+std::vector<std::string> fixtures();  // their names
 
 // Null after a failed expectation.
 std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineOptions& options);

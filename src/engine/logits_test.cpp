@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -56,13 +55,6 @@ TEST_P(Fixture, gives_the_logits_of_transformers) {
     first += count.value();
   }
   EXPECT_EQ(at, expected.rows.size());
-}
-
-std::vector<std::string> fixtures() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(fixture("")))
-    if (entry.is_directory()) names.push_back(entry.path().filename().string());
-  return names;
 }
 
 INSTANTIATE_TEST_SUITE_P(Logits, Fixture, testing::ValuesIn(fixtures()),

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/rope/args.h"
@@ -49,6 +50,11 @@ struct Config {
   rope::Scaling rope;
   Llama3Scaling llama3;
 };
+
+// By what Llama 3's scaling divides each pair's frequency: wave lengths well inside the original
+// context stay, those beyond it are stretched by `factor`, and between the two the rule goes over
+// smoothly.
+std::vector<float> llama3_factors(const Config& config);
 
 // Whether the numbers fit each other and the house's limits; the error names the one that does not.
 Status validate(const Config& config);

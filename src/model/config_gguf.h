@@ -4,10 +4,15 @@
 #include "base/status.h"
 #include "model/config.h"
 #include "model/gguf.h"
+#include "model/gguf_write.h"
 
 namespace millrace {
 
 // The error says what keeps the model from running here: an architecture, a key or a tensor's type.
 Result<Config> read_config(const Gguf& gguf);
+
+// The same keys, as other readers want them too. Llama 3's scaling is not among them: GGUF has its
+// factors as a tensor.
+void write_config(const Config& config, GgufWriter& writer);
 
 }  // namespace millrace

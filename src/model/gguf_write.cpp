@@ -97,6 +97,11 @@ void GgufWriter::add_i32s(std::string_view key, std::span<const int32_t> values)
   for (const int32_t value : values) append(meta_, value);
 }
 
+void GgufWriter::add_f32s(std::string_view key, std::span<const float> values) {
+  add_array(key, GgufType::f32, values.size());
+  for (const float value : values) append(meta_, value);
+}
+
 void GgufWriter::add(const GgufValue& value) {
   if (value.is_array)
     add_array(value.key, value.type, value.count);

@@ -39,6 +39,7 @@ class GgufWriter {
   void add_string(std::string_view key, std::string_view value);
   void add_strings(std::string_view key, std::span<const std::string> values);
   void add_i32s(std::string_view key, std::span<const int32_t> values);
+  void add_f32s(std::string_view key, std::span<const float> values);
   void add(const GgufValue& value);  // as another file has it
 
   // The data must come in this order.

@@ -1,12 +1,11 @@
 #include "model/make_model.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <numbers>
 #include <vector>
 
+#include "model/config_gguf.h"
 #include "model/gguf_write.h"
 #include "model/make_vocab.h"
 #include "model/random_weights.h"
@@ -83,46 +82,31 @@ void add_vocab(GgufWriter& writer, const ModelShape& shape) {
   writer.add_string("tokenizer.chat_template", kChatTemplate);
 }
 
-void add_config(GgufWriter& writer, const ModelShape& s, const QuantType& type) {
-  const std::string_view arch = name_of(s.architecture);
-  const auto u32 = [&](std::string_view key, int64_t value) {
-    writer.add_u32(fmt::format("{}.{}", arch, key), static_cast<uint32_t>(value));
-  };
-  writer.add_string("general.architecture", arch);
-  writer.add_string("general.name", s.title);
+Config config_of(const ModelShape& s) {
+  Config config;
+  config.architecture = s.architecture;
+  config.name = s.title;
+  config.n_layers = s.n_layers;
+  config.n_embd = s.n_embd;
+  config.n_heads = s.n_heads;
+  config.n_kv_heads = s.n_kv_heads;
+  config.head_dim = config.rot_dim = s.head_dim;
+  config.n_ff = s.n_ff;
+  config.n_vocab = s.n_vocab;
+  config.n_ctx = s.n_ctx;
+  config.n_experts = s.n_experts;
+  config.n_experts_used = s.n_experts_used;
+  config.rms_eps = s.rms_eps;
+  config.rope.freq_base = s.rope_base;
+  if (s.llama3_rope) config.llama3 = {32, 1, 4, 8192};
+  return config;
+}
+
+void add_config(GgufWriter& writer, const ModelShape& shape, const QuantType& type) {
+  write_config(config_of(shape), writer);
   writer.add_string("general.description", "random weights: for measuring, not for talking to");
   writer.add_u32("general.quantization_version", 2);
   writer.add_u32("general.file_type", type.file_type);
-  u32("block_count", s.n_layers);
-  u32("context_length", s.n_ctx);
-  u32("embedding_length", s.n_embd);
-  u32("feed_forward_length", s.n_ff);
-  u32("attention.head_count", s.n_heads);
-  u32("attention.head_count_kv", s.n_kv_heads);
-  u32("attention.key_length", s.head_dim);
-  u32("attention.value_length", s.head_dim);
-  u32("rope.dimension_count", s.head_dim);
-  u32("vocab_size", s.n_vocab);
-  writer.add_f32(fmt::format("{}.rope.freq_base", arch), static_cast<float>(s.rope_base));
-  writer.add_f32(fmt::format("{}.attention.layer_norm_rms_epsilon", arch), s.rms_eps);
-  if (s.n_experts == 0) return;
-  u32("expert_count", s.n_experts);
-  u32("expert_used_count", s.n_experts_used);
-  u32("expert_feed_forward_length", s.n_ff);
-}
-
-// What divides the frequency of each pair of a head: 1 for the fast ones, the factor for the slow
-// ones, a ramp between.
-std::vector<float> llama3_factors(const ModelShape& s) {
-  constexpr double kFactor = 32, kLow = 1, kHigh = 4, kOriginal = 8192;
-  std::vector<float> factors;
-  for (int64_t i = 0; i < s.head_dim / 2; ++i) {
-    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(s.head_dim);
-    const double wavelength = 2 * std::numbers::pi * std::pow(s.rope_base, exponent);
-    const double smooth = std::clamp((kOriginal / wavelength - kLow) / (kHigh - kLow), 0.0, 1.0);
-    factors.push_back(static_cast<float>(1 / ((1 - smooth) / kFactor + smooth)));
-  }
-  return factors;
 }
 
 // Lists the tensors of an architecture in the order of the file, with their deviations.
@@ -207,7 +191,7 @@ class Planner {
 class Filler {
  public:
   Filler(const ModelShape& shape, const Planner& planner, uint64_t seed)
-      : planner_(planner), seed_(seed), rope_factors_(llama3_factors(shape)) {}
+      : planner_(planner), seed_(seed), rope_factors_(llama3_factors(config_of(shape))) {}
 
   void operator()(const RowRange& rows, std::byte* out) const {
     const TensorPlan& tensor = planner_.tensors[rows.tensor];

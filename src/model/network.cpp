@@ -1,8 +1,6 @@
 #include "model/network.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 
 namespace millrace {
 namespace {
@@ -24,22 +22,6 @@ Build build_of(Architecture architecture) {
       return build_qwen3_moe;
   }
   return nullptr;
-}
-
-// By what each frequency is divided: wave lengths well inside the original context stay, those
-// beyond it are stretched by `factor`, and between the two the rule goes over smoothly.
-std::vector<float> llama3_factors(const Config& config) {
-  const Llama3Scaling& s = config.llama3;
-  std::vector<float> factors;
-  for (int64_t i = 0; i < config.rot_dim / 2; ++i) {
-    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(config.rot_dim);
-    const double wave = 2 * std::numbers::pi * std::pow(config.rope.freq_base, exponent);
-    const double turns = static_cast<double>(s.original_context) / wave;
-    const double keep = std::clamp(
-        (turns - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor), 0.0, 1.0);
-    factors.push_back(static_cast<float>(1 / ((1 - keep) / s.factor + keep)));
-  }
-  return factors;
 }
 
 }  // namespace

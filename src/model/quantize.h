@@ -1,6 +1,7 @@
-// Rewrites a GGUF model with its weights in another type: decode, encode, slab by slab on several
-// threads. Metadata is carried over. From a type that is quantised already it works too, and loses
-// what both lose; the report says so.
+// Writes a model as GGUF with its weights in another type: decode, encode, slab by slab on several
+// threads. A GGUF file's metadata is carried over; a directory of safetensors gets what its
+// config.json, tokenizer.json and template say. From a type that is quantised already it works too,
+// and loses what both lose; the report says so.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,7 @@ struct QuantizeReport {
   std::map<DType, int64_t> n_tensors;  // written, by type
   int64_t n_fallbacks = 0;             // whose rows do not divide into the wanted blocks
   int64_t n_requantised = 0;           // that were quantised before, in another type
+  bool has_tokenizer = false;
 };
 
 Result<QuantizeReport> quantize_model(const ModelFile& in, const std::string& out,

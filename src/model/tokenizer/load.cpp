@@ -33,11 +33,14 @@ Result<Vocab> vocab_from_directory(const std::string& directory) {
 
 }  // namespace
 
+Result<Vocab> load_vocab(const ModelFile& file) {
+  if (file.gguf() != nullptr) return vocab_from_gguf(*file.gguf());
+  return vocab_from_directory(file.safetensors()->directory());
+}
+
 Result<Tokenizer> load_tokenizer(const ModelFile& file) {
-  auto vocab = file.gguf() != nullptr ? vocab_from_gguf(*file.gguf())
-                                      : vocab_from_directory(file.safetensors()->directory());
-  if (!vocab.ok()) return vocab.status();
-  auto tokenizer = Tokenizer::make(std::move(*vocab));
+  MILLRACE_ASSIGN(Vocab vocab, load_vocab(file));
+  auto tokenizer = Tokenizer::make(std::move(vocab));
   return tokenizer.ok() ? std::move(tokenizer) : in_file(file.path(), tokenizer.status());
 }
 

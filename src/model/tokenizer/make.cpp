@@ -137,7 +137,7 @@ void Maker::find_ends() {
   int32_t end = -1;
   for (size_t i = 0; i < n(); ++i) {
     const std::string& token = vocab_.tokens[i];
-    if (std::find(kEogTexts.begin(), kEogTexts.end(), token) == kEogTexts.end()) continue;
+    if (!ends_by_name(token)) continue;
     vocab_.types[i] = TokenType::control;
     if (token == "<|end|>") end = id(i);
     harmony = harmony || token == "<|return|>";
@@ -256,6 +256,10 @@ void Maker::cut_at_marks() {
 }
 
 }  // namespace
+
+bool ends_by_name(std::string_view token) {
+  return std::find(kEogTexts.begin(), kEogTexts.end(), token) != kEogTexts.end();
+}
 
 Result<Tokenizer> Tokenizer::make(Vocab vocab) {
   auto parts = std::make_unique<Parts>();

@@ -21,6 +21,8 @@ struct NormalizeStep {
   };
   Kind kind = Kind::nfc;
   std::string from, to;
+
+  bool operator==(const NormalizeStep&) const = default;
 };
 
 // `text` is valid UTF-8 and stays it. `first`: it begins its prompt. An empty text stays empty.

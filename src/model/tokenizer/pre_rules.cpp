@@ -110,6 +110,23 @@ PreRule rule_of(const Row& row) {
   return rule;
 }
 
+// One spelling for what tokenizer.json spells in several ways: characters beyond ASCII by number.
+SplitStep spelled(SplitStep step) {
+  if (step.literal) return step;
+  if (step.pattern == R"(\s+$)") step.pattern = kBlanksAtEnd;
+  std::string out;
+  for (size_t at = 0; at < step.pattern.size();) {
+    const Utf8Char c = decode_utf8(step.pattern, at);
+    if (c.code < 0x80)
+      out += step.pattern[at];
+    else
+      out += fmt::format("\\x{{{:X}}}", static_cast<uint32_t>(c.code));
+    at += c.bytes;
+  }
+  step.pattern = out;
+  return step;
+}
+
 }  // namespace
 
 Result<PreRule> pre_rule_named(std::string_view name) {
@@ -121,6 +138,18 @@ Result<PreRule> pre_rule_named(std::string_view name) {
     }
   return error(Code::unsupported, "the pre-tokenizer '{}' is not supported; supported are: {}",
                printable(name, 64), known);
+}
+
+std::string_view pre_rule_name(const std::vector<NormalizeStep>& normalize,
+                               const std::vector<SplitStep>& split, bool ignore_merges) {
+  std::vector<SplitStep> wanted;
+  for (const SplitStep& step : split) wanted.push_back(spelled(step));
+  for (const Row& row : rows()) {
+    const PreRule rule = rule_of(row);
+    if (rule.normalize == normalize && rule.split == wanted && rule.ignore_merges == ignore_merges)
+      return row.names.front();
+  }
+  return "";
 }
 
 std::string_view gpt2_pattern() {

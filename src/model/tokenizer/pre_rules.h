@@ -21,6 +21,10 @@ struct PreRule {
 
 Result<PreRule> pre_rule_named(std::string_view name);
 
+// The name of the rule that does this to text, however the expressions are spelled; empty: none.
+std::string_view pre_rule_name(const std::vector<NormalizeStep>& normalize,
+                               const std::vector<SplitStep>& split, bool ignore_merges);
+
 // GPT-2's expression, which tokenizer.json's ByteLevel implies.
 std::string_view gpt2_pattern();
 

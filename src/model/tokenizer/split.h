@@ -27,6 +27,8 @@ struct SplitStep {
   bool literal = false;  // the pattern is plain text
   Behavior behavior = Behavior::isolated;
   bool invert = false;  // what lies between matches is the match
+
+  bool operator==(const SplitStep&) const = default;
 };
 
 class Splitter {

@@ -1,15 +1,18 @@
 // Ids that Hugging Face's tokenizers and SentencePiece gave, on vocabularies of our own
-// (tests/tokenizer/make_vectors.py): from tokenizer.json, and from GGUF metadata that says the
-// same.
+// (tests/tokenizer/make_vectors.py): from tokenizer.json, from GGUF metadata that says the same,
+// and from the metadata that tokenizer.json is written as.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
 #include "model/gguf.h"
 #include "model/gguf_bytes_test.h"
+#include "model/gguf_write.h"
 #include "model/tokenizer/tokenizer.h"
 
 namespace millrace {
@@ -48,10 +51,27 @@ Json tokenizer_json(const Json& family) {
   return json;
 }
 
-Tokenizer from_json(const Json& family) {
+Result<Vocab> vocab_from_json(const Json& family) {
   HfFiles files;
   files.tokenizer = tokenizer_json(family).dump();
-  return made(vocab_from_tokenizer_json(files));
+  return vocab_from_tokenizer_json(files);
+}
+
+Tokenizer from_json(const Json& family) {
+  return made(vocab_from_json(family));
+}
+
+// Written as GGUF and read again.
+Tokenizer rewritten(const Vocab& vocab, int64_t n_tokens = 0) {
+  const std::string path = fmt::format("{}/vocab_{}.gguf", ::testing::TempDir(), getpid());
+  GgufWriter writer;
+  const Status status = write_vocab(vocab, n_tokens, writer);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(writer.begin(path).ok() && writer.finish().ok());
+  const auto file = Gguf::open(path);
+  std::filesystem::remove(path);
+  EXPECT_TRUE(file.ok()) << file.status().message();
+  return made(vocab_from_gguf(file.value()));
 }
 
 void put_strings(GgufBytes& out, const char* key, const std::vector<std::string>& values) {
@@ -90,7 +110,7 @@ Tokenizer from_gguf(const std::string& pre, const Json& family) {
   return made(vocab_from_gguf(file.value()));
 }
 
-Tokenizer spm_from_gguf(const Json& spm) {
+Result<Vocab> spm_vocab(const Json& spm) {
   GgufBytes out;
   out.begin(0, 7).string("tokenizer.ggml.model", "llama");
   put_strings(out, "tokenizer.ggml.tokens", spm["tokens"]);
@@ -99,9 +119,8 @@ Tokenizer spm_from_gguf(const Json& spm) {
   for (const float score : spm["scores"]) out.put(score);
   out.u32("tokenizer.ggml.bos_token_id", spm["bos"]).u32("tokenizer.ggml.eos_token_id", spm["eos"]);
   out.u32("tokenizer.ggml.unknown_token_id", spm["unknown"]);
-  const auto file = Gguf::read(out.span(), "spm.gguf");
-  EXPECT_TRUE(file.ok()) << file.status().message();
-  return made(vocab_from_gguf(file.value()));
+  MILLRACE_ASSIGN(const Gguf file, Gguf::read(out.span(), "spm.gguf"));
+  return vocab_from_gguf(file);
 }
 
 Ids encode(const Tokenizer& tokenizer, std::string_view text, bool special) {
@@ -139,6 +158,17 @@ TEST_P(TokenizerVectors, ByteLevelFromGguf) {
   expect_family(from_gguf(GetParam(), family), family);
 }
 
+TEST_P(TokenizerVectors, ByteLevelWrittenAsGguf) {
+  const Json family = vectors(GetParam());
+  const auto vocab = vocab_from_json(family);
+  ASSERT_TRUE(vocab.ok()) << vocab.status().message();
+  const int64_t n = static_cast<int64_t>(vocab.value().tokens.size()) + 3;
+  const Tokenizer tokenizer = rewritten(vocab.value(), n);
+  expect_family(tokenizer, family);
+  EXPECT_EQ(tokenizer.size(), n);
+  EXPECT_EQ(tokenizer.bos(), from_json(family).bos());
+}
+
 TEST_P(TokenizerVectors, AnyBytesComeBack) {
   const Tokenizer tokenizer = from_gguf(GetParam(), vectors(GetParam()));
   if (std::string_view(GetParam()) == "qwen2") return;  // which normalises
@@ -168,12 +198,69 @@ TEST(TokenizerCharacters, WithMetaspace) {
 
 TEST(TokenizerCharacters, ByScore) {
   const Json spm = vectors("spm");
-  const Tokenizer tokenizer = spm_from_gguf(spm);
+  const Tokenizer tokenizer = made(spm_vocab(spm));
   expect_ids(tokenizer, "texts", spm["ids"], false);
   for (const std::string& text : texts("texts")) {
     if (text.find(kSpaceMark) != std::string::npos) continue;  // which reads as a space
     EXPECT_EQ(tokenizer.decode(encode(tokenizer, text, false)), text);
   }
+}
+
+// As Hugging Face turns SentencePiece's scores into merges: all pairs that make a token, best
+// first.
+Vocab merges_of(Vocab vocab) {
+  std::vector<std::pair<float, Vocab::Merge>> merges;
+  const auto id_of = [&](std::string_view text) {
+    const auto at = std::find(vocab.tokens.begin(), vocab.tokens.end(), text);
+    return at == vocab.tokens.end() ? -1 : static_cast<int32_t>(at - vocab.tokens.begin());
+  };
+  for (size_t i = 0; i < vocab.tokens.size(); ++i) {
+    const std::string_view text = vocab.tokens[i];
+    if (vocab.types[i] != TokenType::normal) continue;
+    for (size_t at = utf8_length(text); at < text.size(); at += utf8_length(text.substr(at))) {
+      const Vocab::Merge merge{id_of(text.substr(0, at)), id_of(text.substr(at)),
+                               static_cast<int32_t>(i)};
+      if (merge.left >= 0 && merge.right >= 0) merges.emplace_back(vocab.scores[i], merge);
+    }
+  }
+  std::stable_sort(merges.begin(), merges.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& merge : merges) vocab.merges.push_back(merge.second);
+  vocab.model = Vocab::Model::characters;
+  vocab.scores.clear();
+  return vocab;
+}
+
+TEST(TokenizerCharacters, WrittenAsGguf) {
+  const Json spm = vectors("spm");
+  const Vocab vocab = merges_of(spm_vocab(spm).value());
+  expect_ids(made(vocab), "texts", spm["ids"], false);
+  expect_ids(rewritten(vocab), "texts", spm["ids"], false);
+}
+
+TEST(WriteVocab, RefusesWhatGgufCannotSay) {
+  const auto why_not = [](const Vocab& vocab) {
+    GgufWriter writer;
+    return write_vocab(vocab, 0, writer).message();
+  };
+  const Vocab good = vocab_from_json(vectors("qwen2")).value();
+  EXPECT_EQ(why_not(good), "");
+  Vocab vocab = good;
+  vocab.split[0].pattern += "x";
+  EXPECT_NE(why_not(vocab).find("pre_tokenizer"), std::string::npos);
+  vocab = good;
+  vocab.added[0].lstrip = true;
+  EXPECT_NE(why_not(vocab).find("<tool_call>"), std::string::npos);
+  vocab = good;
+  vocab.prefix = {1, 2};
+  EXPECT_NE(why_not(vocab).find("around a prompt"), std::string::npos);
+  vocab = good;
+  vocab.eog = {1, 2, 3};
+  EXPECT_NE(why_not(vocab).find("end a generation"), std::string::npos);
+  EXPECT_NE(why_not(vocab_from_json(vectors("metaspace")).value()).find("spaces"),
+            std::string::npos);
+  EXPECT_NE(why_not(vocab_from_json(vectors("characters")).value()).find("merges"),
+            std::string::npos);
 }
 
 }  // namespace

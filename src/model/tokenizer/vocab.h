@@ -14,6 +14,8 @@
 namespace millrace {
 
 class Gguf;
+class GgufWriter;
+class ModelFile;
 
 // As GGUF numbers them.
 enum class TokenType : unsigned char {
@@ -60,6 +62,9 @@ struct Vocab {
   std::vector<int32_t> prefix, suffix;  // what encoding puts around a prompt when asked to
 };
 
+// Whether a token of this text ends a generation, whatever the file says of it.
+bool ends_by_name(std::string_view token);
+
 // What SentencePiece's tokens write for a space.
 inline constexpr std::string_view kSpaceMark = "\u2581";
 
@@ -76,5 +81,12 @@ struct HfFiles {
   std::string generation;        // generation_config.json
 };
 Result<Vocab> vocab_from_tokenizer_json(const HfFiles& files);
+
+// From whichever of them the model has.
+Result<Vocab> load_vocab(const ModelFile& file);
+
+// Into GGUF's metadata, of at least `n_tokens` tokens: ids without one become unused tokens, as
+// other readers want them. What GGUF cannot say is an error: a tokenizer never changes in passing.
+Status write_vocab(const Vocab& vocab, int64_t n_tokens, GgufWriter& writer);
 
 }  // namespace millrace
