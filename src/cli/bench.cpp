@@ -248,15 +248,16 @@ int bench(Options options) {
   return measure(options, machine, **target, *std::move(plan));
 }
 
-// One name that is no op's is a model's.
+// Named by -m, or as the one name that is no op's.
 bool names_model(const Options& options) {
-  return options.filter.ops.size() == 1 && op_named(options.filter.ops[0]) == nullptr;
+  return !options.model.model.empty() ||
+         (options.filter.ops.size() == 1 && op_named(options.filter.ops[0]) == nullptr);
 }
 
 int run_bench(Options& options) {
   if (options.chain) return bench_chain(options.recording, options.json);
   if (!names_model(options)) return bench(options);
-  options.model.model = options.filter.ops[0];
+  if (options.model.model.empty()) options.model.model = options.filter.ops[0];
   if (const auto file = open_model(options.model.model); file.status().code() == Code::not_found)
     return fail(error(Code::not_found, "'{}' is no op (there are: {}) and no model: {}",
                       options.model.model, op_names(), file.status().message()));
@@ -267,6 +268,9 @@ int run_bench(Options& options) {
 
 void add_model_bench(CLI::App& command, BenchModelOptions& model) {
   CLI::Option_group* whole = command.add_option_group("Of a whole model");
+  whole->add_option("-m,--model", model.model, "A path, or a name from 'millrace models'")
+      ->type_name("MODEL")
+      ->excludes(command.get_option("op"));
   whole->add_option("-p,--n-prompt", model.n_prompt, "Tokens of the prompt")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
@@ -318,13 +322,13 @@ void add_bench(CLI::App& app, const std::string& command_line, int& exit_code) {
   command->add_flag("--list", options->list,
                     "Say what would be measured and what would be picked, and stop");
   command->add_flag("--json", options->json, "Print JSON");
+  add_model_bench(*command, options->model);
   CLI::Option* chain =
       command->add_flag("--chain", options->chain,
                         "The products of a whole model chained on the GPU, and nothing else");
   for (const char* other : {"op", "--case", "--variant", "--compare", "--device", "--threads",
-                            "--seconds", "--write-profile", "--quick", "--list"})
+                            "--seconds", "--write-profile", "--quick", "--list", "--model"})
     chain->excludes(command->get_option(other));
-  add_model_bench(*command, options->model);
   command->callback([options, &exit_code] { exit_code = run_bench(*options); });
 }
 

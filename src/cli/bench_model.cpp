@@ -170,7 +170,7 @@ void print(const Report& report, const BenchModelOptions& options) {
       {"pss_bytes", report.pss_bytes}, {"weight_bytes", report.weight_bytes},
       {"read_gb_s", report.read_gbps}, {"noise", report.noise}};
   for (const Row& row : report.rows) out[row.what].push_back(to_json(row));
-  fmt::print("{}\n", out.dump(2));
+  print_json(out);
 }
 
 // A short prompt, as a person's first question is.

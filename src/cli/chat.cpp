@@ -11,9 +11,6 @@
 #include "cli/interrupt.h"
 #include "cli/model_session.h"
 #include "cli/sampling_options.h"
-#include "lab/progress.h"
-#include "model/catalog.h"
-#include "model/pull.h"
 #include "model/template/model_template.h"
 
 namespace millrace::cli {
@@ -81,27 +78,6 @@ Result<Generated> ModelBackend::answer(const nlohmann::ordered_json& messages,
                   on_token, stop);
 }
 
-// The default model is got where it is not on this machine yet.
-Result<std::string> pull_default() {
-  lab::Progress progress("getting the model");
-  const std::atomic<bool>& interrupted = catch_interrupts();
-  PullWatch watch;
-  watch.stopped = [&] { return interrupted.load(); };
-  watch.progress = [&](std::string_view what, uint64_t done, uint64_t total) {
-    const double share = total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total);
-    progress.at(std::min(share, 1.0), std::string(what));
-  };
-  MILLRACE_ASSIGN(const Pulled pulled, pull(kDefaultModel, process_environment(), watch));
-  return pulled.path;
-}
-
-// What was asked for, or the default model's path.
-Result<std::string> wanted_model(const std::string& name) {
-  if (!name.empty()) return name;
-  auto path = resolve_model(kDefaultModel, find_models(process_environment()));
-  return path.status().code() == Code::not_found ? pull_default() : path;
-}
-
 int talk(Chat& chat, const Options& options) {
   if (!options.prompt.empty()) return chat.answer_once(options.prompt);
   if (isatty(STDIN_FILENO) != 1)
@@ -111,11 +87,8 @@ int talk(Chat& chat, const Options& options) {
   return chat.talk(lines);
 }
 
-int chat_command(Options& options) {
+int chat_command(const Options& options) {
   if (const Status status = validate(options.how.sampling); !status.ok()) return fail(status);
-  auto path = wanted_model(options.model.model);
-  if (!path.ok()) return fail(path.status());
-  options.model.model = path.value();
   auto backend = ModelBackend::make(options.model);
   if (!backend.ok()) return fail(backend.status());
   if (!backend.value()->has_template())
@@ -132,8 +105,6 @@ void add_chat(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("chat", "Talk to a model");
   add_model_options(*command, options->model);
-  command->get_option("model")->required(false)->description(
-      "A model: a path, or the name of one that was pulled; smollm2-135m by default");
   command->add_option("-p,--prompt", options->prompt, "Answer this and end");
   command->add_option("--system", options->system, "What the model is told first");
   command

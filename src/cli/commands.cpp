@@ -6,8 +6,9 @@ namespace millrace::cli {
 
 int fail(const Status& status) {
   fmt::print(stderr, "millrace: {}\n", status.message());
-  return status.code() == Code::not_found || status.code() == Code::invalid_argument ? kUsage
-                                                                                     : kFailed;
+  if (status.code() == Code::cancelled) return kInterrupted;
+  const bool is_usage = status.code() == Code::not_found || status.code() == Code::invalid_argument;
+  return is_usage ? kUsage : kFailed;
 }
 
 std::string size_text(size_t bytes) {

@@ -138,9 +138,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "inspect", "Show what a model file holds, whether it runs here and how much context fits");
-  command
-      ->add_option("MODEL", options->model, "A .gguf file, a directory of safetensors, or a name")
-      ->required();
+  add_model_name(*command, options->model);
   command->add_flag("--tensors", options->tensors, "List the tensors too");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options, &exit_code] { exit_code = run_inspect(*options); });

@@ -1,6 +1,7 @@
 #include "cli/model_session.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/clock.h"
 #include "cli/open_model.h"
@@ -27,9 +28,8 @@ EngineOptions engine_options(const ModelOptions& options, const ModelSession::Ne
 
 }  // namespace
 
-void add_model_options(CLI::App& command, ModelOptions& options) {
-  command.add_option("model", options.model, "A model: a path, or the name of one that was pulled")
-      ->required();
+void add_model_options(CLI::App& command, ModelOptions& options, bool positional) {
+  add_model_name(command, options.model, positional);
   command
       .add_option("-t,--threads", options.threads, "Lanes; as many as there are CPUs by default")
       ->check(CLI::Range(1, 1024));
@@ -54,12 +54,13 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   MILLRACE_ASSIGN(ModelFile file, open_model(options.model));
   MILLRACE_ASSIGN(const Config config, file.config());
   const int threads = options.threads > 0 ? options.threads : session->machine_.n_cpus;
+  const std::string name = std::filesystem::path(file.path()).filename();
   session->team_ = std::make_unique<Team>(threads, session->machine_.cpus);
   lab::Progress progress("loading");
   const auto show = [&](size_t done, size_t total) {
     const double share =
         static_cast<double>(done) / static_cast<double>(std::max<size_t>(total, 1));
-    if (!needs.quiet) progress.at(share, options.model);
+    if (!needs.quiet) progress.at(share, name);
   };
   MILLRACE_ASSIGN(session->engine_,
                   Engine::load(std::move(file), *session->team_, session->pick_from(),

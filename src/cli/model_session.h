@@ -19,14 +19,15 @@ inline constexpr int64_t kDefaultContext = 4096;
 inline constexpr int64_t kDefaultBatch = 64;
 
 struct ModelOptions {
-  std::string model;
+  std::string model;  // empty: the default one
   int threads = 0;    // 0: as many as there are CPUs
   int64_t n_ctx = 0;  // 0: the model's own, at most kDefaultContext
   int64_t n_batch = kDefaultBatch;
   std::string kv_type = "f16";
 };
 
-void add_model_options(CLI::App& command, ModelOptions& options);
+// Without `positional` the model goes by -m alone: see take_model().
+void add_model_options(CLI::App& command, ModelOptions& options, bool positional = true);
 
 class ModelSession {
  public:

@@ -55,10 +55,10 @@ void add_models(CLI::App& app, int& exit_code) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("models", "List the models that are on this machine");
   command->footer(
-      "Looks into our own cache and those of Hugging Face (HF_HOME, HF_HUB_CACHE), llama.cpp\n"
-      "(LLAMA_CACHE), ollama (OLLAMA_MODELS) and LM Studio. Every command that takes a MODEL "
-      "takes\n"
-      "a name from this list, the beginning of one if it is the only such, or a path.");
+      "Lists the model that comes with the program, and what lies in our own cache and in those\n"
+      "of Hugging Face (HF_HOME, HF_HUB_CACHE), llama.cpp (LLAMA_CACHE), ollama (OLLAMA_MODELS)\n"
+      "and LM Studio. Every command that takes a MODEL takes a name from this list, the\n"
+      "beginning of one if it is the only such, or a path.");
   command->add_flag("--json", *json, "Print JSON");
   command->callback([json, &exit_code] { exit_code = models(*json); });
 }

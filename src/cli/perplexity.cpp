@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/model_session.h"
+#include "cli/open_model.h"
 #include "engine/sampler.h"
 #include "lab/progress.h"
 #include "model/json.h"
@@ -20,7 +21,7 @@ constexpr size_t kMaxText = size_t{1} << 30;
 
 struct Options {
   ModelOptions model;
-  std::string file;
+  std::vector<std::string> arguments;  // [MODEL] FILE
   int64_t window = 512;
   bool json = false;
 };
@@ -48,16 +49,18 @@ Status add_window(Engine& engine, std::vector<int32_t> tokens, Sum& sum) {
   return {};
 }
 
-Result<Sum> measure(const Options& options) {
-  ModelOptions model = options.model;
+Result<Sum> measure(Options& options) {
+  ModelOptions& model = options.model;
+  MILLRACE_TRY(take_model(model.model, options.arguments, 1, 1));
+  const std::string& file = options.arguments[0];
   model.n_ctx = options.window;
-  MILLRACE_ASSIGN(const std::string text, read_text_file(options.file, kMaxText));
+  MILLRACE_ASSIGN(const std::string text, read_text_file(file, kMaxText));
   MILLRACE_ASSIGN(auto session,
                   ModelSession::load(model, {.max_outputs = 64, .quiet = options.json}));
   MILLRACE_ASSIGN(const Tokenizer tokenizer, load_tokenizer(session->engine().file()));
   MILLRACE_ASSIGN(const std::vector<int32_t> tokens, tokenizer.encode(text, true));
   if (tokens.size() < 2)
-    return error(Code::invalid_argument, "{}: a text of {} tokens", options.file, tokens.size());
+    return error(Code::invalid_argument, "{}: a text of {} tokens", file, tokens.size());
   lab::Progress progress("perplexity");
   Sum sum;
   const auto step = static_cast<size_t>(options.window);
@@ -79,8 +82,10 @@ Result<Sum> measure(const Options& options) {
 void add_perplexity(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("perplexity", "How well a model expects a text");
-  add_model_options(*command, options->model);
-  command->add_option("file", options->file, "The text")->required();
+  add_model_options(*command, options->model, /*positional=*/false);
+  command->add_option("files", options->arguments, "A model, unless -m names it, and a text file")
+      ->required()
+      ->type_name("[MODEL] FILE");
   command
       ->add_option("--window", options->window,
                    "Tokens of a window, each computed from an empty context")

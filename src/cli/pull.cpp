@@ -1,12 +1,11 @@
 // millrace pull: gets a model into our own cache.
-#include "model/pull.h"
+#include "cli/pull.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/json_text.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "lab/progress.h"
@@ -27,7 +26,7 @@ void print(const Pulled& pulled, bool json) {
                                              {"path", pulled.path},
                                              {"bytes", pulled.bytes},
                                              {"was_there", pulled.was_there}};
-    fmt::print("{}\n", json_text(document, 2));
+    print_json(document);
     return;
   }
   fmt::print("{} {} ({}): {}\n", pulled.name, pulled.was_there ? "is here already" : "is here",
@@ -39,27 +38,27 @@ std::string share_text(std::string_view what, uint64_t done, uint64_t total) {
   return fmt::format("{} of {}, {}", size_text(done), size_text(total), what);
 }
 
-int pull(const Options& options) {
-  const std::atomic<bool>& interrupted = catch_interrupts();
-  auto progress = std::make_unique<lab::Progress>("pull");
+int run_pull(const Options& options) {
   PullWatch watch;
   watch.n_tries = options.n_tries;
-  watch.stopped = [&] { return interrupted.load(); };
-  watch.progress = [&](std::string_view what, uint64_t done, uint64_t total) {
-    const double share = total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total);
-    progress->at(std::min(share, 1.0), share_text(what, done, total));
-  };
-  const auto pulled = millrace::pull(options.model, process_environment(), watch);
-  progress.reset();
-  if (pulled.ok()) {
-    print(pulled.value(), options.json);
-    return 0;
-  }
-  const int exit_code = fail(pulled.status());
-  return pulled.status().code() == Code::cancelled ? kInterrupted : exit_code;
+  const auto pulled = pull_model(options.model, watch);
+  if (!pulled.ok()) return fail(pulled.status());
+  print(pulled.value(), options.json);
+  return 0;
 }
 
 }  // namespace
+
+Result<Pulled> pull_model(std::string_view what, PullWatch watch) {
+  const std::atomic<bool>& interrupted = catch_interrupts();
+  lab::Progress progress(fmt::format("getting {}", what));
+  watch.stopped = [&] { return interrupted.load(); };
+  watch.progress = [&](std::string_view part, uint64_t done, uint64_t total) {
+    const double share = total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total);
+    progress.at(std::min(share, 1.0), share_text(part, done, total));
+  };
+  return pull(what, process_environment(), watch);
+}
 
 void add_pull(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
@@ -79,7 +78,7 @@ void add_pull(CLI::App& app, int& exit_code) {
       "(Q4_K_M,\n"
       "or the only one, without it); of one with safetensors all are got.\n"
       "HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE mean what they do elsewhere.");
-  command->callback([options, &exit_code] { exit_code = pull(*options); });
+  command->callback([options, &exit_code] { exit_code = run_pull(*options); });
 }
 
 }  // namespace millrace::cli

@@ -26,12 +26,13 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMaxInputBytes = 256 << 20;
 
 struct Options {
-  std::vector<std::string> files;  // MODEL MESSAGES; with --template MESSAGES alone is enough
+  std::string model;
+  std::vector<std::string> files;  // [MODEL] MESSAGES
   std::string template_file, tools_file;
   std::vector<std::string> set;
   bool no_generation_prompt = false, tokens = false, json = false;
 
-  bool has_model() const { return files.size() == 2; }
+  bool needs_model() const { return !model.empty() || template_file.empty() || tokens; }
 };
 
 Result<std::string> read_input(const std::string& path) {
@@ -100,8 +101,8 @@ struct Loaded {
 
 Result<Loaded> load(const Options& options) {
   std::optional<ModelFile> file;
-  if (options.has_model()) {
-    MILLRACE_ASSIGN(file, open_model(options.files[0]));
+  if (options.needs_model()) {
+    MILLRACE_ASSIGN(file, open_model(options.model));
   }
   std::optional<ChatTemplate> chat_template;
   if (!options.template_file.empty()) {
@@ -149,19 +150,9 @@ Status print_result(const Options& options, const Loaded& loaded, const jinja::R
   return {};
 }
 
-bool is_asked_well(const Options& options) {
-  const size_t n = options.files.size();
-  const bool needs_model = options.template_file.empty() || options.tokens;
-  return n == 2 || (n == 1 && !needs_model);
-}
-
-int run_template(const Options& options) {
-  if (!is_asked_well(options)) {
-    fmt::print(stderr,
-               "millrace: template wants MODEL MESSAGES.json, or --template FILE "
-               "MESSAGES.json without --tokens\n");
-    return kUsage;
-  }
+int run_template(Options& options) {
+  const Status taken = take_model(options.model, options.files, 1, 1);
+  if (!taken.ok()) return fail(taken);
   const auto loaded = load(options);
   if (!loaded.ok()) return fail(loaded.status());
   if (loaded.value().chat_template.is_builtin())
@@ -180,7 +171,8 @@ void add_template(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "template", "Show the prompt that a model's chat template makes of messages");
-  command->add_option("files", options->files, "MODEL (a path or a name) and MESSAGES.json")
+  add_model_name(*command, options->model, /*positional=*/false);
+  command->add_option("files", options->files, "A model, unless -m names it, and the messages")
       ->required()
       ->type_name("[MODEL] MESSAGES.json");
   command

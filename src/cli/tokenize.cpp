@@ -17,9 +17,9 @@ namespace millrace::cli {
 namespace {
 
 struct Options {
-  std::string model, text, file;
-  std::vector<std::string> ids;
-  bool has_text = false, json = false, ids_only = false, special = false, no_bos = false;
+  std::string model, file;
+  std::vector<std::string> arguments;  // [MODEL [TEXT]], [MODEL [IDS...]]
+  bool json = false, ids_only = false, special = false, no_bos = false;
 };
 
 Result<std::string> read_stdin() {
@@ -36,7 +36,7 @@ Result<std::string> read_stdin() {
 }
 
 Result<std::string> input_of(const Options& options) {
-  if (options.has_text) return options.text;
+  if (!options.arguments.empty()) return options.arguments[0];
   if (!options.file.empty()) return read_small_file(options.file, Tokenizer::kMaxTextBytes);
   return read_stdin();
 }
@@ -53,7 +53,10 @@ nlohmann::ordered_json to_json(const Tokenizer& tokenizer, const std::vector<int
   return {{"tokens", tokens}};
 }
 
-int tokenize(const Options& options) {
+int tokenize(Options& options) {
+  const size_t n_texts = options.file.empty() ? 1 : 0;
+  const Status taken = take_model(options.model, options.arguments, 0, n_texts);
+  if (!taken.ok()) return fail(taken);
   auto tokenizer = open_tokenizer(options.model);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   auto text = input_of(options);
@@ -87,11 +90,13 @@ Result<std::vector<int32_t>> parse_ids(std::string_view text, int32_t n_tokens) 
   return ids;
 }
 
-int detokenize(const Options& options) {
+int detokenize(Options& options) {
+  const Status taken = take_model(options.model, options.arguments, 0, SIZE_MAX);
+  if (!taken.ok()) return fail(taken);
   auto tokenizer = open_tokenizer(options.model);
   if (!tokenizer.ok()) return fail(tokenizer.status());
-  std::string list = fmt::format("{}", fmt::join(options.ids, " "));
-  if (options.ids.empty()) {
+  std::string list = fmt::format("{}", fmt::join(options.arguments, " "));
+  if (options.arguments.empty()) {
     auto text = read_stdin();
     if (!text.ok()) return fail(text.status());
     list = std::move(*text);
@@ -112,24 +117,27 @@ int detokenize(const Options& options) {
 void add_tokenize(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("tokenize", "Show the tokens a model sees in a text");
-  command->add_option("model", options->model, "A model's name or path")->required();
-  auto* text = command->add_option("text", options->text, "The text; standard input without");
-  command->add_option("--file", options->file, "Take the text from this file")->excludes(text);
+  add_model_name(*command, options->model, /*positional=*/false);
+  command
+      ->add_option("text", options->arguments,
+                   "A model, unless -m names it, and the text; standard input without")
+      ->type_name("[MODEL] [TEXT]");
+  command->add_option("--file", options->file, "Take the text from this file");
   auto* json = command->add_flag("--json", options->json, "Print JSON: each token's id and piece");
   command->add_flag("--ids", options->ids_only, "Print the ids alone, on one line")->excludes(json);
   command->add_flag("--special", options->special, "Control tokens in the text count as such");
   command->add_flag("--no-bos", options->no_bos, "Do not put what the model wants around the text");
-  command->callback([options, text, &exit_code] {
-    options->has_text = text->count() > 0;
-    exit_code = tokenize(*options);
-  });
+  command->callback([options, &exit_code] { exit_code = tokenize(*options); });
 }
 
 void add_detokenize(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("detokenize", "Show the text of token ids");
-  command->add_option("model", options->model, "A model's name or path")->required();
-  command->add_option("ids", options->ids, "Token ids; standard input without");
+  add_model_name(*command, options->model, /*positional=*/false);
+  command
+      ->add_option("ids", options->arguments,
+                   "A model, unless -m names it, and token ids; standard input without")
+      ->type_name("[MODEL] [ID ...]");
   command->add_flag("--json", options->json, "Print JSON, broken characters as U+FFFD");
   command->add_flag("--special", options->special, "Show control tokens too");
   command->callback([options, &exit_code] { exit_code = detokenize(*options); });

@@ -71,6 +71,11 @@ Status unknown(std::string_view name, const Catalog& catalog) {
   if (name == kDefaultModel)
     return error(Code::not_found, "the default model {} is not here yet: millrace pull {}", shown,
                  shown);
+  if (name == kTinyModel)
+    return error(Code::not_found,
+                 "the model {} is not where it should be: in share/millrace of an installed "
+                 "program, in models/ of the tree it is built in",
+                 shown);
   const Entries all = matching(catalog, [](const CatalogEntry&) { return true; });
   if (all.empty())
     return error(Code::not_found,
@@ -94,8 +99,16 @@ Result<std::string> model_in(const std::string& folder) {
 
 }  // namespace
 
-Catalog find_models(const Environment& environment) {
+Catalog find_shipped_models(const Environment& environment) {
   Catalog catalog;
+  if (environment.shipped.empty()) return catalog;
+  Walk walk;
+  add_shipped(environment.shipped, walk, catalog);
+  return catalog;
+}
+
+Catalog find_models(const Environment& environment) {
+  Catalog catalog = find_shipped_models(environment);
   Walk walk;
   add_own(own_models(environment), walk, catalog);
   add_hub(environment.hub_cache, "huggingface", walk, catalog);

@@ -64,6 +64,17 @@ bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+TEST_F(CatalogTest, FindsWhatComesWithTheProgram) {
+  environment_.shipped = at("share/millrace");
+  EXPECT_TRUE(holds(path_of("tiny"), "share/millrace")) << "and says where it should be";
+  write("share/millrace/millrace-tiny.gguf");
+  write("share/millrace/README.md");
+  write("share/millrace/other.gguf");
+  EXPECT_EQ(names(), "tiny ");
+  EXPECT_EQ(path_of("tiny"), at("share/millrace/millrace-tiny.gguf"));
+  EXPECT_EQ(find_shipped_models(environment_).entries[0].store, "shipped");
+}
+
 TEST_F(CatalogTest, FindsOurOwn) {
   const std::string own = ".cache/millrace/models/";
   write(own + "smollm2-135m/SmolLM2-135M-Instruct.Q4_1.gguf");

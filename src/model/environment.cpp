@@ -1,6 +1,7 @@
 #include "model/environment.h"
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "model/small_file.h"
 
@@ -32,6 +33,15 @@ bool is_on(const std::string& text) {
   return !text.empty() && text != "0" && text != "false" && text != "no" && text != "off";
 }
 
+// share/millrace beside bin/ of an installed program, else models/ of the tree it was built from.
+std::string shipped_models() {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  const fs::path installed = program.parent_path().parent_path() / "share/millrace";
+  return !failed && fs::is_directory(installed, failed) ? installed : fs::path(MILLRACE_MODELS);
+}
+
 }  // namespace
 
 Environment environment_from(const char* (*get)(const char* name)) {
@@ -58,6 +68,7 @@ Environment process_environment() {
   Environment e =
       environment_from([](const char* name) -> const char* { return std::getenv(name); });
   e.ollama_service = "/usr/share/ollama/.ollama/models";
+  e.shipped = shipped_models();
   return e;
 }
 

@@ -18,6 +18,7 @@ struct Environment {
   std::string ollama_models;   // OLLAMA_MODELS, or ~/.ollama/models
   std::string ollama_service;  // where ollama keeps them when it runs as a service; may be empty
   std::string certificates;    // SSL_CERT_FILE; empty: where the system keeps them
+  std::string shipped;         // the folder of the models that come with this program; may be empty
 };
 
 // From variables that `get` looks up (null: not set). `home` falls back to the current directory.

@@ -25,7 +25,8 @@ struct PullWatch {
   // What is being done, and the bytes of it that are; total 0: not known.
   std::function<void(std::string_view what, uint64_t done, uint64_t total)> progress;
   std::function<bool()> stopped;
-  int n_tries = 5;  // of each request
+  int n_tries = 5;        // of each request
+  double patience_s = 0;  // unavailable when nothing of the model came within it; 0: no limit
 };
 
 // `what`: smollm2-135m, or hf:OWNER/REPO[:QUANT]. invalid_argument and not_found for what cannot be

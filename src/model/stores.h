@@ -31,6 +31,8 @@ class Walk {
 std::vector<CatalogEntry> models_below(const std::filesystem::path& folder, const std::string& base,
                                        int depth, Walk& walk);
 
+// What comes with this program: millrace-NAME.gguf is NAME.
+void add_shipped(const std::string& root, Walk& walk, Catalog& catalog);
 void add_own(const std::string& root, Walk& walk, Catalog& catalog);
 void add_hub(const std::string& root, const std::string& store, Walk& walk, Catalog& catalog);
 void add_llama_cpp(const std::string& root, Walk& walk, Catalog& catalog);
