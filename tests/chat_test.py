@@ -1,0 +1,168 @@
+"""`millrace chat`, `run` and `template` from outside: through a pipe, at a terminal, and what they promise of seeds
+and stop strings. Usage: chat_test.py MILLRACE [UNITTEST ARGS]"""
+
+import json
+import os
+import pty
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MILLRACE = os.path.abspath(sys.argv.pop(1))
+
+
+class Case(unittest.TestCase):
+    """A home of its own, and one lane: others may use this machine."""
+
+    def setUp(self):
+        self.home = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.home)
+        self.environment = {"HOME": self.home, "PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1", "TERM": "xterm"}
+
+    def millrace(self, *args, said=""):
+        ran = subprocess.run([MILLRACE, *args], env=self.environment, input=said, capture_output=True, text=True,
+                             timeout=60)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran
+
+
+class Tiny(Case):
+    """The model that comes with the program."""
+
+    def setUp(self):
+        super().setUp()
+        if "tiny" not in self.millrace("models", "--json").stdout:
+            self.skipTest("models/millrace-tiny.gguf is not in this tree")
+
+    def run_tiny(self, *args):
+        return self.millrace("run", "-m", "tiny", "-t", "1", "-p", "Once upon a time", *args).stdout
+
+    def test_a_pipe_is_answered_once(self):
+        ran = self.millrace("chat", "tiny", "-t", "1", "-n", "20", said="Tell me a story.\n")
+        self.assertGreater(len(ran.stdout.strip()), 0)
+        self.assertEqual(ran.stderr, "")
+
+    def test_without_a_model_it_says_which_one_answers(self):
+        ran = self.millrace("chat", "-t", "1", "-n", "20", said="Tell me a story.\n")
+        self.assertGreater(len(ran.stdout.strip()), 0)
+        self.assertRegex(ran.stderr, r"\Amillrace: .*using tiny.*\n\Z")
+
+    def test_text_arrives_as_it_is_made(self):
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # which keeps writes apart
+        with ours:
+            ran = subprocess.Popen([MILLRACE, "run", "-m", "tiny", "-t", "1", "-p", "Once", "-n", "100", "--ignore-eos"],
+                                   env=self.environment, stdout=its)
+            its.close()
+            parts = []
+            while part := ours.recv(65536):
+                parts.append(part)
+        self.assertEqual(ran.wait(60), 0)
+        self.assertEqual(parts[0], b"Once")
+        self.assertGreater(len(parts), 50)
+
+    def test_a_stop_string_ends_the_text_and_is_not_part_of_it(self):
+        said = self.run_tiny("-n", "60", "--temperature", "0", "--ignore-eos", "--no-display-prompt").rstrip("\n")
+        stop = said[len(said) // 2:][:4]
+        stopped = self.run_tiny("-n", "60", "--temperature", "0", "--ignore-eos", "--no-display-prompt", "--stop", stop)
+        self.assertEqual(stopped[:-1], said[:said.index(stop)])
+
+    def test_a_seed_decides_the_text(self):
+        texts = [self.run_tiny("-n", "40", "--temperature", "1", "--seed", seed) for seed in ("7", "7", "8")]
+        self.assertEqual(texts[0], texts[1])
+        self.assertNotEqual(texts[0], texts[2])
+
+    def test_threads_and_chunks_change_nothing(self):
+        prompt = "The miller walked along the river and looked for the wheel. " * 10
+        texts = {self.millrace("run", "tiny", "-p", prompt, "-n", "30", "-t", lanes, "-b", rows, "--seed", "3").stdout
+                 for lanes, rows in (("1", "128"), ("2", "128"), ("1", "7"), ("3", "33"))}
+        self.assertEqual(len(texts), 1)
+
+
+class Template(Case):
+    def test_renders_messages(self):
+        source = f"{self.home}/t.jinja"
+        with open(source, "w") as file:
+            file.write("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{{ bye }}")
+        messages = json.dumps({"messages": [{"role": "user", "content": "hi"}], "chat_template_kwargs": {"bye": "so"}})
+        command = ("template", "--template", source, "-")
+        self.assertEqual(self.millrace(*command, said=messages).stdout, "[user] hi\nso")
+        self.assertEqual(self.millrace(*command, "--set", "bye=1", said=messages).stdout, "[user] hi\n1")
+        pieces = json.loads(self.millrace(*command, "--json", said=messages).stdout)["pieces"]
+        self.assertEqual([p["text"] for p in pieces if not p["from_template"]], ["hi", "so"])
+
+    def test_says_what_is_wrong(self):
+        source = f"{self.home}/t.jinja"
+        with open(source, "w") as file:
+            file.write("{{ messages }}")
+        for args, said, words in ((["--template", "/nowhere", "-"], "[]", "/nowhere"),
+                                  (["--template", source, "-"], "{", "not JSON"),
+                                  (["--template", source, "a", "b", "c"], "", "too many")):
+            ran = subprocess.run([MILLRACE, "template", *args], env=self.environment, input=said, capture_output=True,
+                                 text=True, timeout=60)
+            self.assertNotEqual(ran.returncode, 0)
+            self.assertIn(words, ran.stderr)
+
+
+class Terminal(Case):
+    """On a made model that, asked for the most likely token, talks without an end."""
+
+    def setUp(self):
+        super().setUp()
+        model = f"{self.home}/model.gguf"
+        self.millrace("make-model", "tiny-qwen3", model, "--type", "q8_0")
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execve(MILLRACE, [MILLRACE, "chat", model, "-t", "1", "--temperature", "0", "-c", "65536"],
+                      self.environment)
+        self.addCleanup(self.end)
+        self.shown = b""
+
+    def end(self):
+        os.close(self.terminal)
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+
+    def see(self, *wanted):
+        """Reads until the screen showed all of `wanted`, one after the other, and forgets what came before."""
+        deadline = time.monotonic() + 30
+        for words in wanted:
+            while words.encode() not in self.shown:
+                left = deadline - time.monotonic()
+                ready = select.select([self.terminal], [], [], max(left, 0))[0]
+                self.assertTrue(ready, f"no {words!r} in {self.shown!r}")
+                self.shown += os.read(self.terminal, 65536)
+            self.shown = self.shown.split(words.encode(), 1)[1]
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def test_a_conversation(self):
+        self.see("Ctrl-D ends", "> ")
+        self.type("/help\n")
+        self.see("/help", "/set", "> ")
+        self.type("hello\n")
+        self.see("hello\r\n")
+        before = len(self.shown)
+        while len(self.shown) < before + 200:  # it streams, and would for a long while
+            self.shown += os.read(self.terminal, 4096)
+        self.type("\x03")
+        self.see("> ")
+        self.type("/set max_tokens 3\n")
+        self.see("max_tokens", "> ")
+        self.type("again\n")
+        self.see("again\r\n", "> ")
+        self.type("\x04")
+        _, status = os.waitpid(self.pid, 0)
+        self.pid = 0
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
