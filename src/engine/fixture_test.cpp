@@ -17,6 +17,10 @@ std::vector<std::string> fixtures() {
   return names;
 }
 
+std::string tiny_model() {
+  return std::string(MILLRACE_MODELS) + "/millrace-tiny.gguf";
+}
+
 std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineOptions& options) {
   auto out = std::make_unique<Loaded>();
   out->team = std::make_unique<Team>(n_lanes);

@@ -24,6 +24,9 @@ std::string fixture(const std::string& name);
 
 std::vector<std::string> fixtures();  // their names
 
+// The small trained model that comes with the program; it may not be there.
+std::string tiny_model();
+
 // Null after a failed expectation.
 std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineOptions& options);
 

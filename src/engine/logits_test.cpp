@@ -1,12 +1,18 @@
 // Every architecture against the logits that Hugging Face transformers gives for the same weights
-// (tests/fixtures/models/make.py).
+// (tests/fixtures/models/make.py), and the small trained model against those of the PyTorch model
+// that was trained (training/export.py).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "engine/fixture_test.h"
+#include "model/quantize.h"
+#include "model/tokenizer/tokenizer.h"
 
 namespace millrace {
 namespace {
@@ -17,9 +23,12 @@ struct Expected {
   std::vector<std::vector<double>> logits;
 };
 
-Expected read_expected(const std::string& folder) {
-  std::ifstream in(folder + "/expected.json");
-  const auto json = nlohmann::json::parse(in);
+nlohmann::json read_json(const std::string& path) {
+  std::ifstream in(path);
+  return nlohmann::json::parse(in);
+}
+
+Expected read_expected(const nlohmann::json& json) {
   return {json.at("tokens"), json.at("rows"), json.at("logits")};
 }
 
@@ -33,15 +42,7 @@ double relative_error(std::span<const float> got, const std::vector<double>& wan
   return std::sqrt(difference / norm);
 }
 
-class Fixture : public testing::TestWithParam<std::string> {};
-
-TEST_P(Fixture, gives_the_logits_of_transformers) {
-  const Expected expected = read_expected(fixture(GetParam()));
-  const auto n = static_cast<int64_t>(expected.tokens.size());
-  auto loaded = load(fixture(GetParam()), 1,
-                     {.n_ctx = n, .max_rows = 64, .max_outputs = 64, .kv_type = DType::f32});
-  ASSERT_NE(loaded, nullptr);
-  Engine& engine = *loaded->engine;
+void expect_logits(Engine& engine, const Expected& expected, double tolerance) {
   const int seq = engine.open().value();
   ASSERT_TRUE(engine.set_tokens(seq, expected.tokens).ok());
   size_t at = 0;
@@ -50,15 +51,55 @@ TEST_P(Fixture, gives_the_logits_of_transformers) {
     ASSERT_TRUE(count.ok()) << count.status().message();
     for (; at < expected.rows.size() && expected.rows[at] < first + count.value(); ++at)
       EXPECT_LT(relative_error(engine.logits_row(expected.rows[at] - first), expected.logits[at]),
-                1e-4)
+                tolerance)
           << "row " << expected.rows[at];
     first += count.value();
   }
   EXPECT_EQ(at, expected.rows.size());
+  engine.close(seq);
+}
+
+class Fixture : public testing::TestWithParam<std::string> {};
+
+TEST_P(Fixture, gives_the_logits_of_transformers) {
+  const Expected expected = read_expected(read_json(fixture(GetParam()) + "/expected.json"));
+  const auto n = static_cast<int64_t>(expected.tokens.size());
+  auto loaded = load(fixture(GetParam()), 1,
+                     {.n_ctx = n, .max_rows = 64, .max_outputs = 64, .kv_type = DType::f32});
+  ASSERT_NE(loaded, nullptr);
+  expect_logits(*loaded->engine, expected, 1e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Logits, Fixture, testing::ValuesIn(fixtures()),
                          [](const auto& info) { return info.param; });
+
+// The file's own weights in f32, so that activations are not rounded either.
+std::string tiny_in_f32() {
+  const std::string path = fmt::format("{}/tiny_{}.gguf", testing::TempDir(), getpid());
+  const auto in = ModelFile::open(tiny_model());
+  EXPECT_TRUE(in.ok()) << in.status().message();
+  EXPECT_TRUE(quantize_model(in.value(), path, quant_type_named("f32").value(), {}).ok());
+  return path;
+}
+
+TEST(TinyModel, gives_the_tokens_and_logits_it_was_trained_with) {
+  const std::string expected = std::string(MILLRACE_FIXTURES) + "/tiny/expected.json";
+  if (!std::filesystem::exists(tiny_model()) || !std::filesystem::exists(expected))
+    GTEST_SKIP() << "models/millrace-tiny.gguf is not there";
+  const std::string path = tiny_in_f32();
+  auto loaded =
+      load(path, 1, {.n_ctx = 512, .max_rows = 64, .max_outputs = 64, .kv_type = DType::f32});
+  std::filesystem::remove(path);
+  ASSERT_NE(loaded, nullptr);
+  const auto tokenizer = load_tokenizer(loaded->engine->file());
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  for (const nlohmann::json& one : read_json(expected)) {
+    const auto text = one.at("text").get<std::string>();
+    const TextPart part{text, true};
+    EXPECT_EQ(tokenizer.value().encode({&part, 1}).value(), read_expected(one).tokens) << text;
+    expect_logits(*loaded->engine, read_expected(one), 1e-3);
+  }
+}
 
 }  // namespace
 }  // namespace millrace
