@@ -1,0 +1,156 @@
+"""The numbers of the model card, each printed by one command.
+
+    python3 -m training.evaluate perplexity --corpus CORPUS --model MODEL [--gguf FILE]
+    python3 -m training.evaluate stories --corpus CORPUS --model MODEL --teacher SmolLM2.gguf [--gguf FILE]
+    python3 -m training.evaluate tools --model MODEL [--gguf FILE]
+    python3 -m training.evaluate samples --model MODEL [--gguf FILE]
+
+With --gguf the weights are those of that file, rounded as it has them.
+"""
+import argparse
+import collections
+import json
+import math
+import pathlib
+
+import numpy as np
+import torch
+
+from training import corpus, grammar, tools
+from training.export import load, read_tokenizer
+from training.filters import MOST_REPEATS, ends_in_sentence, most_repeats
+from training.model import Model
+from training.tokenizer import chat_text, read_records
+from training.train import mean_loss, read_rows
+
+LENGTH = 2048
+COUNT = 200
+MOST_NEW = 400
+STORY_TEMPERATURE = 0.7
+STORY_SEED, TOOL_SEED, SAMPLE_SEED = grammar.HELD_OUT + 100_000, grammar.HELD_OUT + 200_000, 7
+
+
+class Writer:
+    """Samples from the model, one text at a time, in float32."""
+
+    def __init__(self, args):
+        self.model, self.tokenizer = load(args.model, args.gguf), read_tokenizer(args.model)
+        self.ends = {self.tokenizer.token_to_id(t) for t in ("<|im_end|>", "<|endoftext|>")}
+
+    @torch.no_grad()
+    def write(self, messages, definitions=None, temperature=0.0, seed=0):
+        generator = torch.Generator().manual_seed(seed)
+        prompt = self.tokenizer.encode(chat_text(messages, definitions, add_generation_prompt=True)).ids
+        past = [[] for _ in self.model.model.layers]
+        tokens, new = torch.tensor([prompt]), []
+        while len(new) < MOST_NEW:
+            logits = self.model(tokens, past)[0, -1]
+            token = self._choose(logits, temperature, generator)
+            if token in self.ends:
+                break
+            new.append(token)
+            tokens = torch.tensor([[token]])
+        return self.tokenizer.decode(new, skip_special_tokens=False)
+
+    def _choose(self, logits, temperature, generator):
+        if temperature == 0:
+            return int(logits.argmax())
+        return int(torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator))
+
+
+def perplexity(args):
+    from training.ngram import KneserNey
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    rows = read_rows(args.corpus / "held_out.bin", LENGTH)
+    torch.manual_seed(1)
+    model = load(args.model, args.gguf)
+    ours, untrained = (math.exp(mean_loss(m.to(device), rows, device, at_once=2))
+                       for m in (model, Model(model.shape)))
+    print(f"{rows[:, 1:].numel()} held-out tokens; perplexity: model {ours:.3f}, untrained {untrained:.0f}", flush=True)
+    train, held_out = (np.fromfile(args.corpus / f"{s}.bin", dtype=np.uint16) for s in ("train", "held_out"))
+    grams = KneserNey(train, model.shape.vocab_size).perplexity(held_out)
+    print(f"modified Kneser-Ney 5-gram of {len(train)} tokens: {grams:.3f}; "
+          f"the model is {100 * (1 - ours / grams):.1f} % below the 5-gram")
+
+
+def story_faults(texts, scores, most_perplexity):
+    for text, score in zip(texts, scores):
+        if not ends_in_sentence(text):
+            yield "no end"
+        elif most_repeats(text) > MOST_REPEATS:
+            yield "repetition"
+        else:
+            yield "perplexity" if score > most_perplexity else None
+
+
+def corpus_stories(path, count):
+    """The first held-out stories of the corpus."""
+    records = [r for r in read_records(path) if r["kind"] == "story"][:count]
+    return [r["messages"][-1]["content"] for r in records]
+
+
+def stories(args):
+    """Prompts of seeds that the corpus does not have."""
+    from training.teacher import Teacher
+    writer, teacher = Writer(args), Teacher(args.teacher, "cpu")
+    texts = [writer.write(grammar.conversation("story", seed), None, STORY_TEMPERATURE, seed).strip()
+             for seed in range(STORY_SEED, STORY_SEED + args.count)]
+    score = lambda given: teacher.perplexity([t or "?" for t in given], tokens_at_once=4096)
+    scores, middle = score(texts), np.median(score(corpus_stories(args.corpus / "held_out.jsonl.xz", args.count)))
+    faults = collections.Counter(story_faults(texts, scores, 2 * middle))
+    print(f"{faults.pop(None, 0)} of {len(texts)} stories pass at temperature {STORY_TEMPERATURE}; "
+          f"faults: {dict(faults)}")
+    print(f"median perplexity under the teacher: stories {np.median(scores):.2f}, the corpus' {middle:.2f}; "
+          f"median length {int(np.median([len(t.split()) for t in texts]))} words")
+
+
+def tool_prompts(count):
+    """Scenes whose tool names no training text has."""
+    for i in range(count):
+        scene = corpus.tool_scene(TOOL_SEED + i)
+        definitions = [t["definition"] for t in scene["tools"]]
+        if not all(tools.is_held_out_name(d["function"]["name"]) for d in definitions):
+            raise ValueError("a name that may have been trained on")
+        yield scene["scenes"][0], definitions
+
+
+def tool_calls(args):
+    writer, faults, exact = Writer(args), collections.Counter(), 0
+    for scene, definitions in tool_prompts(args.count):
+        text = writer.write([{"role": "user", "content": scene["request"]}], definitions)
+        why = tools.fault(text, definitions)
+        faults[why] += 1
+        if why is None:
+            call = json.loads(text.partition("<tool_call>")[2].partition("</tool_call>")[0])
+            exact += call == tools.call_message(scene["tool"])["function"]
+        if args.show:
+            print(json.dumps({"request": scene["request"], "answer": text, "fault": why}))
+    print(f"{faults.pop(None, 0)} of {args.count} calls valid, {exact} as asked for; faults: {dict(faults)}")
+
+
+def samples(args):
+    writer = Writer(args)
+    for i in range(args.count):
+        messages = grammar.conversation("story", STORY_SEED + 50_000 + i)
+        text = writer.write(messages, None, STORY_TEMPERATURE, SAMPLE_SEED + i)
+        print(f"**{messages[-1]['content']}**\n\n{text.strip()}\n")
+
+
+COMMANDS = {"perplexity": perplexity, "stories": stories, "tools": tool_calls, "samples": samples}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("--corpus", type=pathlib.Path)
+    parser.add_argument("--model", type=pathlib.Path, required=True)
+    parser.add_argument("--gguf", type=pathlib.Path)
+    parser.add_argument("--teacher", type=pathlib.Path)
+    parser.add_argument("--count", type=int, default=COUNT)
+    parser.add_argument("--show", action="store_true", help="print every answer of `tools`")
+    args = parser.parse_args()
+    COMMANDS[args.command](args)
+
+
+if __name__ == "__main__":
+    main()
