@@ -18,7 +18,7 @@ constexpr int kThreads = 32 * kTilesPerChunk;
 constexpr int kWindow =
     16;  // loads a lane has in flight: 8 KB a warp, and no spills at 128 registers
 constexpr int kShortThreads = 128;
-constexpr int kShort = 32;  // chunks the short fold takes: a register each
+constexpr int kShort = 64;  // chunks the short fold takes: a register each
 constexpr int kLongThreads = 1024;
 constexpr int kFoldDims = 16;  // dimensions one block of the long fold owns
 constexpr int kStage = 256;    // chunks the long fold has in flight
