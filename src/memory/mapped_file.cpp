@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 
 namespace millrace {
 namespace {
@@ -67,6 +68,15 @@ void MappedFile::drop(size_t offset, size_t n) const {
   // The file's last page counts as whole: nothing but this file is on it.
   const size_t last = end == bytes_ ? end : end / page * page;
   if (first < last) (void)madvise(data_ + first, last - first, MADV_DONTNEED);
+}
+
+void MappedFile::drop(std::span<const std::byte> part) const {
+  const auto all = bytes();
+  const std::less_equal<const std::byte*> not_after;  // also of pointers into different arrays
+  if (all.empty() || !not_after(all.data(), part.data()) ||
+      !not_after(part.data(), all.data() + all.size()))
+    return;
+  drop(static_cast<size_t>(part.data() - all.data()), part.size());
 }
 
 }  // namespace millrace

@@ -32,6 +32,8 @@ class MappedFile {
   // Gives back the memory of the whole pages inside [offset, offset + n). The bytes stay readable:
   // touching them fetches them from the file again.
   void drop(size_t offset, size_t n) const;
+  // The same of some of bytes(); nothing where they lie elsewhere.
+  void drop(std::span<const std::byte> part) const;
 
  private:
   std::byte* data_ = nullptr;

@@ -137,6 +137,11 @@ TEST_F(MappedFileTest, DropsWholePagesAndKeepsTheBytes) {
   EXPECT_EQ(resident_kib(file->bytes().data()), before - page / 1024);
   file->drop(0, SIZE_MAX);
   EXPECT_EQ(resident_kib(file->bytes().data()), 0u);
+  ASSERT_TRUE(holds_pattern(file->bytes()));
+  file->drop(file->bytes().subspan(page, page));
+  EXPECT_EQ(resident_kib(file->bytes().data()), before - page / 1024);
+  file->drop(std::as_bytes(std::span(path_)));  // not its bytes
+  EXPECT_EQ(resident_kib(file->bytes().data()), before - page / 1024);
   file->drop(SIZE_MAX, 5);
   file->drop(8 * page + 5, 1);
   EXPECT_TRUE(holds_pattern(file->bytes()));

@@ -189,8 +189,8 @@ const GgufTensor* Gguf::find_tensor(std::string_view name) const {
   return tensors_by_name_.find(tensors_, name);
 }
 
-void Gguf::drop(const GgufTensor& tensor) const {
-  parts_[tensor.part].file.drop(tensor.offset, tensor.bytes);
+void Gguf::drop(std::span<const std::byte> bytes) const {
+  for (const Part& part : parts_) part.file.drop(bytes);
 }
 
 Status Gguf::missing(std::string_view key) const {

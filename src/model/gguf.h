@@ -76,8 +76,9 @@ class Gguf {
 
   std::span<const GgufTensor> tensors() const { return tensors_; }
   const GgufTensor* find_tensor(std::string_view name) const;
-  // Gives back the memory of a tensor's whole pages; they are read again when touched.
-  void drop(const GgufTensor& tensor) const;
+  // Gives back the memory of the whole pages in a tensor's bytes, or in some of them; they are read
+  // again when touched.
+  void drop(std::span<const std::byte> bytes) const;
 
  private:
   struct Part {

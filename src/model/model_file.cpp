@@ -89,9 +89,8 @@ const TensorView* ModelFile::find(std::string_view name) const {
   return by_name_.find(tensors_, name);
 }
 
-void ModelFile::drop(const TensorView& tensor) const {
-  if (safetensors_) return safetensors_->drop(tensor);
-  if (const GgufTensor* t = gguf_->find_tensor(tensor.name)) gguf_->drop(*t);
+void ModelFile::drop(std::span<const std::byte> bytes) const {
+  safetensors_ ? safetensors_->drop(bytes) : gguf_->drop(bytes);
 }
 
 std::string ModelFile::chat_template() const {

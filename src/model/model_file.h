@@ -44,8 +44,8 @@ class ModelFile {
   // that the model cannot run.
   std::span<const TensorView> tensors() const { return tensors_; }
   const TensorView* find(std::string_view name) const;
-  // Gives back the memory of a tensor's mapped pages once its bytes were repacked elsewhere.
-  void drop(const TensorView& tensor) const;
+  // Gives back the mapped memory of a tensor, or of a piece of one, once it was repacked elsewhere.
+  void drop(std::span<const std::byte> bytes) const;
 
   // Jinja source; empty when the model brings none.
   std::string chat_template() const;

@@ -33,7 +33,7 @@ TEST(ModelFile, OffersAGgufFilesTensors) {
   EXPECT_EQ(w->type, DType::q4_0);
   EXPECT_EQ(w->shape, (std::vector<int64_t>{3, 64}));
   EXPECT_EQ(w->bytes, 108u);
-  moved.drop(*w);
+  moved.drop({w->data, w->bytes});
   EXPECT_EQ(w->data[0], std::byte{0x11});
   EXPECT_EQ(moved.find("x"), nullptr);
   EXPECT_FALSE(moved.config().ok());

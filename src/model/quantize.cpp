@@ -62,7 +62,7 @@ class Quantizer {
     MILLRACE_TRY(stream_tensors(
         writer_, [&](const RowRange& rows, std::byte* bytes) { fill(rows, bytes); }, options,
         [&](size_t i) {
-          for (const TensorView* part : tensors_[i].parts) in_.drop(*part);
+          for (const TensorView* part : tensors_[i].parts) in_.drop({part->data, part->bytes});
         }));
     MILLRACE_TRY(writer_.finish());
     return report_;

@@ -146,12 +146,8 @@ size_t SafetensorsDir::file_bytes() const {
       [](size_t sum, const MappedFile& file) { return sum + file.bytes().size(); });
 }
 
-void SafetensorsDir::drop(const TensorView& tensor) const {
-  for (const MappedFile& file : files_) {
-    const auto bytes = file.bytes();
-    if (tensor.data < bytes.data() || tensor.data >= bytes.data() + bytes.size()) continue;
-    file.drop(static_cast<size_t>(tensor.data - bytes.data()), tensor.bytes);
-  }
+void SafetensorsDir::drop(std::span<const std::byte> bytes) const {
+  for (const MappedFile& file : files_) file.drop(bytes);
 }
 
 }  // namespace millrace

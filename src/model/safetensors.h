@@ -31,8 +31,9 @@ class SafetensorsDir {
   std::span<const TensorView> tensors() const { return tensors_; }
   // "NAME is TYPE" of a tensor whose type is none; empty when there is none.
   const std::string& strange_tensor() const { return strange_tensor_; }
-  // Gives back the memory of a tensor's whole pages; they are read again when touched.
-  void drop(const TensorView& tensor) const;
+  // Gives back the memory of the whole pages in a tensor's bytes, or in some of them; they are read
+  // again when touched.
+  void drop(std::span<const std::byte> bytes) const;
 
   // A small text file of the directory: config.json, tokenizer_config.json.
   Result<std::string> text(std::string_view name) const;

@@ -167,7 +167,7 @@ TEST_F(SafetensorsFolder, IsAModel) {
   EXPECT_EQ(embedding->type, DType::f16);
   EXPECT_EQ(embedding->data[0], std::byte{0x11});
   EXPECT_NE(file->find("odd.name"), nullptr);
-  file->drop(*embedding);
+  file->drop({embedding->data, embedding->bytes});
   EXPECT_EQ(embedding->data[63], std::byte{0x11});
   EXPECT_EQ(file->chat_template(), "{{ y }}");
   const auto config = file->config();

@@ -15,6 +15,8 @@ constexpr size_t kArenaBytes = size_t{64} << 20;
 constexpr size_t kAlign = 64;
 // Rows that every layout packs by themselves: two tiles of 16 outputs.
 constexpr int64_t kPackRows = 32;
+// About how much of the file is packed before its pages are given back: what a load holds twice.
+constexpr size_t kSlabBytes = size_t{8} << 20;
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -37,20 +39,36 @@ bool is_weight_type(DType type) {
          (is_block_format(type) && type != DType::q8_row);
 }
 
-// Lanes pack runs of whole tiles, which every layout keeps one after the other.
-void pack_on(Team& team, const Layout& layout, const Linear& plain, std::byte* packed) {
+// Rows [begin, end) of a matrix: runs of whole tiles, which every layout keeps one after the other.
+void pack_rows(const Layout& layout, const Linear& plain, Share rows, std::byte* packed) {
+  if (rows.begin >= rows.end) return;
+  Linear before = plain, mine = plain;
+  before.n = rows.begin;
+  mine.n = rows.end - rows.begin;
+  const matmul::Args before_args = args_of(before, 1), my_args = args_of(mine, 1);
+  const size_t skip = rows.begin == 0 ? 0 : layout.bytes(&before_args);
   const size_t row_bytes = bytes_of(plain.type, plain.k);
-  team.run([&](Lane& lane) {
-    const Share share = share_of(plain.n, lane.index, lane.count, kPackRows);
-    if (share.begin >= share.end) return;
-    Linear before = plain, mine = plain;
-    before.n = share.begin;
-    mine.n = share.end - share.begin;
-    const matmul::Args before_args = args_of(before, 1), my_args = args_of(mine, 1);
-    const size_t skip = share.begin == 0 ? 0 : layout.bytes(&before_args);
-    const auto* rows = static_cast<const std::byte*>(plain.data);
-    layout.pack(&my_args, rows + static_cast<size_t>(share.begin) * row_bytes, packed + skip);
-  });
+  layout.pack(
+      &my_args,
+      static_cast<const std::byte*>(plain.data) + static_cast<size_t>(rows.begin) * row_bytes,
+      packed + skip);
+}
+
+// Slab by slab, each by all lanes, so that the file's pages do not stay beside the packed bytes.
+void pack_on(Team& team, const Layout& layout, const Linear& plain, std::byte* packed,
+             const ModelFile& file) {
+  const size_t row_bytes = bytes_of(plain.type, plain.k);
+  const int64_t wanted = static_cast<int64_t>(kSlabBytes / row_bytes) / kPackRows * kPackRows;
+  const int64_t slab_rows = std::max(wanted, kPackRows);
+  for (int64_t begin = 0; begin < plain.n; begin += slab_rows) {
+    const int64_t n = std::min(slab_rows, plain.n - begin);
+    team.run([&](Lane& lane) {
+      const Share share = share_of(n, lane.index, lane.count, kPackRows);
+      pack_rows(layout, plain, {begin + share.begin, begin + share.end}, packed);
+    });
+    file.drop({static_cast<const std::byte*>(plain.data) + static_cast<size_t>(begin) * row_bytes,
+               static_cast<size_t>(n) * row_bytes});
+  }
 }
 
 }  // namespace
@@ -113,8 +131,7 @@ Result<Linear> Weights::pack(const std::string& key, const Linear& plain,
     part.n = plain.n / static_cast<int64_t>(parts.size());
     for (size_t i = 0; i < parts.size(); ++i) {
       part.data = parts[i]->data;
-      pack_on(team_, *layout, part, packed + i * part_bytes);
-      file_.drop(*parts[i]);
+      pack_on(team_, *layout, part, packed + i * part_bytes, file_);
     }
     out.data = packed;
   }
