@@ -25,50 +25,73 @@ from training.train import mean_loss, read_rows
 
 LENGTH = 2048
 COUNT = 200
+REFERENCES = 50  # stories of the corpus that the model's are compared with
 MOST_NEW = 400
+AT_ONCE = 50
 STORY_TEMPERATURE = 0.7
-STORY_SEED, TOOL_SEED, SAMPLE_SEED = grammar.HELD_OUT + 100_000, grammar.HELD_OUT + 200_000, 7
+STORY_SEED, TOOL_SEED, SAMPLE_PROMPTS = (grammar.HELD_OUT + n for n in (100_000, 200_000, 150_000))
+SAMPLE_SEED = 7
 
 
 class Writer:
-    """Samples from the model, one text at a time, in float32."""
+    """Samples from the model in float32, some texts at once, each with a random stream of its own."""
 
     def __init__(self, args):
         self.model, self.tokenizer = load(args.model, args.gguf), read_tokenizer(args.model)
-        self.ends = {self.tokenizer.token_to_id(t) for t in ("<|im_end|>", "<|endoftext|>")}
+        self.ends = [self.tokenizer.token_to_id(t) for t in ("<|im_end|>", "<|endoftext|>")]
+
+    def write(self, prompts, seeds, temperature=0.0):
+        """prompts: (messages, tools) each."""
+        texts = [chat_text(*prompt, add_generation_prompt=True) for prompt in prompts]
+        jobs = [Job(self.tokenizer.encode(text).ids, seed) for text, seed in zip(texts, seeds)]
+        for i in range(0, len(jobs), AT_ONCE):
+            self._write(jobs[i:i + AT_ONCE], temperature)
+        return [self.tokenizer.decode(job.new, skip_special_tokens=False).strip() for job in jobs]
 
     @torch.no_grad()
-    def write(self, messages, definitions=None, temperature=0.0, seed=0):
-        generator = torch.Generator().manual_seed(seed)
-        prompt = self.tokenizer.encode(chat_text(messages, definitions, add_generation_prompt=True)).ids
+    def _write(self, jobs, temperature):
+        """All texts go on by one token at a time: a known one of a longer prompt, or a chosen one."""
         past = [[] for _ in self.model.model.layers]
-        tokens, new = torch.tensor([prompt]), []
-        while len(new) < MOST_NEW:
-            logits = self.model(tokens, past)[0, -1]
-            token = self._choose(logits, temperature, generator)
-            if token in self.ends:
-                break
-            new.append(token)
-            tokens = torch.tensor([[token]])
-        return self.tokenizer.decode(new, skip_special_tokens=False)
+        at = min(len(job.prompt) for job in jobs)
+        tokens = torch.tensor([job.prompt[:at] for job in jobs])
+        while not all(job.ended for job in jobs):
+            logits = self.model(tokens, past)[:, -1]
+            tokens = torch.tensor([[job.next(at, row, temperature, self.ends)] for job, row in zip(jobs, logits)])
+            at += 1
 
-    def _choose(self, logits, temperature, generator):
+
+class Job:
+    def __init__(self, prompt, seed):
+        self.prompt, self.new, self.ended = prompt, [], False
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def next(self, at, logits, temperature, ends):
+        """The token at a place, which is chosen after the prompt; after the end, any."""
+        if at < len(self.prompt):
+            return self.prompt[at]
+        if self.ended:
+            return ends[0]
         if temperature == 0:
-            return int(logits.argmax())
-        return int(torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator))
+            token = int(logits.argmax())
+        else:
+            token = int(torch.multinomial((logits / temperature).softmax(-1), 1, generator=self.generator))
+        self.ended = token in ends or len(self.new) == MOST_NEW
+        if not self.ended:
+            self.new.append(token)
+        return token
 
 
 def perplexity(args):
     from training.ngram import KneserNey
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    rows = read_rows(args.corpus / "held_out.bin", LENGTH)
+    rows = read_rows(args.corpus / "held_out.bin", LENGTH)[:args.rows]
     torch.manual_seed(1)
     model = load(args.model, args.gguf)
     ours, untrained = (math.exp(mean_loss(m.to(device), rows, device, at_once=2))
                        for m in (model, Model(model.shape)))
     print(f"{rows[:, 1:].numel()} held-out tokens; perplexity: model {ours:.3f}, untrained {untrained:.0f}", flush=True)
     train, held_out = (np.fromfile(args.corpus / f"{s}.bin", dtype=np.uint16) for s in ("train", "held_out"))
-    grams = KneserNey(train, model.shape.vocab_size).perplexity(held_out)
+    grams = KneserNey(train, model.shape.vocab_size).perplexity(held_out[:rows[:, 1:].numel() + 1])
     print(f"modified Kneser-Ney 5-gram of {len(train)} tokens: {grams:.3f}; "
           f"the model is {100 * (1 - ours / grams):.1f} % below the 5-gram")
 
@@ -93,10 +116,10 @@ def stories(args):
     """Prompts of seeds that the corpus does not have."""
     from training.teacher import Teacher
     writer, teacher = Writer(args), Teacher(args.teacher, "cpu")
-    texts = [writer.write(grammar.conversation("story", seed), None, STORY_TEMPERATURE, seed).strip()
-             for seed in range(STORY_SEED, STORY_SEED + args.count)]
+    seeds = range(STORY_SEED, STORY_SEED + args.count)
+    texts = writer.write([(grammar.conversation("story", seed), None) for seed in seeds], seeds, STORY_TEMPERATURE)
     score = lambda given: teacher.perplexity([t or "?" for t in given], tokens_at_once=4096)
-    scores, middle = score(texts), np.median(score(corpus_stories(args.corpus / "held_out.jsonl.xz", args.count)))
+    scores, middle = score(texts), np.median(score(corpus_stories(args.corpus / "held_out.jsonl.xz", REFERENCES)))
     faults = collections.Counter(story_faults(texts, scores, 2 * middle))
     print(f"{faults.pop(None, 0)} of {len(texts)} stories pass at temperature {STORY_TEMPERATURE}; "
           f"faults: {dict(faults)}")
@@ -115,9 +138,9 @@ def tool_prompts(count):
 
 
 def tool_calls(args):
-    writer, faults, exact = Writer(args), collections.Counter(), 0
-    for scene, definitions in tool_prompts(args.count):
-        text = writer.write([{"role": "user", "content": scene["request"]}], definitions)
+    scenes, faults, exact = list(tool_prompts(args.count)), collections.Counter(), 0
+    prompts = [([{"role": "user", "content": scene["request"]}], definitions) for scene, definitions in scenes]
+    for text, (scene, definitions) in zip(Writer(args).write(prompts, range(len(prompts))), scenes):
         why = tools.fault(text, definitions)
         faults[why] += 1
         if why is None:
@@ -129,11 +152,11 @@ def tool_calls(args):
 
 
 def samples(args):
-    writer = Writer(args)
-    for i in range(args.count):
-        messages = grammar.conversation("story", STORY_SEED + 50_000 + i)
-        text = writer.write(messages, None, STORY_TEMPERATURE, SAMPLE_SEED + i)
-        print(f"**{messages[-1]['content']}**\n\n{text.strip()}\n")
+    prompts = [grammar.conversation("story", SAMPLE_PROMPTS + i) for i in range(args.count)]
+    texts = Writer(args).write([(p, None) for p in prompts], range(SAMPLE_SEED, SAMPLE_SEED + args.count),
+                               STORY_TEMPERATURE)
+    for messages, text in zip(prompts, texts):
+        print(f"**{messages[-1]['content']}**\n\n{text}\n")
 
 
 COMMANDS = {"perplexity": perplexity, "stories": stories, "tools": tool_calls, "samples": samples}
@@ -147,6 +170,7 @@ def main():
     parser.add_argument("--gguf", type=pathlib.Path)
     parser.add_argument("--teacher", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=COUNT)
+    parser.add_argument("--rows", type=int, help="how many rows of held-out tokens; else all")
     parser.add_argument("--show", action="store_true", help="print every answer of `tools`")
     args = parser.parse_args()
     COMMANDS[args.command](args)

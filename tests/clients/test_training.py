@@ -6,6 +6,7 @@ What needs torch is large, so tests/clients/requirements.txt does not ask for it
 
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -21,7 +22,7 @@ pytest.importorskip("safetensors", reason=WHY)
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
-from training import export, filters, grammar, tools  # noqa: E402
+from training import export, filters, grammar, polish, tools  # noqa: E402
 from training.ngram import KneserNey  # noqa: E402
 
 
@@ -126,6 +127,20 @@ def test_template_equals_transformers(made):
     for offered in (None, definitions):
         theirs = tokenizer.apply_chat_template(messages, tools=offered, tokenize=False, add_generation_prompt=True)
         assert theirs == chat_text(messages, offered, add_generation_prompt=True)
+
+
+def test_polishing_changes_the_weights_and_keeps_the_old(made, tmp_path):
+    shutil.copytree(made / "model", tmp_path / "model")
+    step("polish", "--tiny", "--corpus", made / "corpus", "--raw", made / "raw", "--model", tmp_path / "model")
+    before = (made / "model/model.safetensors").read_bytes()
+    assert (tmp_path / "model/unpolished.safetensors").read_bytes() == before
+    assert (tmp_path / "model/model.safetensors").read_bytes() != before
+
+
+def test_only_what_was_said_before_is_a_repeat():
+    tokens = [1, 2, 3, 4, 9, 1, 2, 3, 4, 5]
+    assert polish.repeats(tokens, 0) == [False] * 8 + [True, False]
+    assert polish.repeats(tokens, 2) == [False] * 10
 
 
 def test_evaluations_run(made):
