@@ -2,16 +2,19 @@
 
     python3 -m training.evaluate perplexity --corpus CORPUS --model MODEL [--gguf FILE]
     python3 -m training.evaluate stories --corpus CORPUS --model MODEL --teacher SmolLM2.gguf [--gguf FILE]
+    python3 -m training.evaluate stories --corpus CORPUS --engine MILLRACE --gguf FILE --teacher SmolLM2.gguf
     python3 -m training.evaluate tools --model MODEL [--gguf FILE]
     python3 -m training.evaluate samples --model MODEL [--gguf FILE]
 
-With --gguf the weights are those of that file, rounded as it has them.
+With --gguf the weights are those of that file, rounded as it has them. With --engine the stories are told by the
+program as it would tell them to a user: its own sampling, a temperature and a penalty against repetition.
 """
 import argparse
 import collections
 import json
 import math
 import pathlib
+import subprocess
 
 import numpy as np
 import torch
@@ -28,7 +31,7 @@ COUNT = 200
 REFERENCES = 50  # stories of the corpus that the model's are compared with
 MOST_NEW = 400
 AT_ONCE = 50
-STORY_TEMPERATURE = 0.7
+STORY_TEMPERATURE, STORY_PENALTY = 0.7, 1.1
 STORY_SEED, TOOL_SEED, SAMPLE_PROMPTS = (grammar.HELD_OUT + n for n in (100_000, 200_000, 150_000))
 SAMPLE_SEED = 7
 
@@ -81,6 +84,24 @@ class Job:
         return token
 
 
+class Engine:
+    """`millrace chat`, one story at a time."""
+
+    def __init__(self, args):
+        self.command = [args.engine, "chat", "-m", args.gguf, "-n", MOST_NEW, "--temperature", STORY_TEMPERATURE,
+                        "--repeat-penalty", STORY_PENALTY]
+
+    def write(self, prompts, seeds):
+        return [self._write(messages, seed) for (messages, _), seed in zip(prompts, seeds)]
+
+    def _write(self, messages, seed):
+        *before, question = (message["content"] for message in messages)
+        system = ["--system", before[0]] if before else []
+        command = [*self.command, *system, "--seed", seed, "-p", question]
+        ran = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=True)
+        return ran.stdout.strip()
+
+
 def perplexity(args):
     from training.ngram import KneserNey
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -115,9 +136,9 @@ def corpus_stories(path, count):
 def stories(args):
     """Prompts of seeds that the corpus does not have."""
     from training.teacher import Teacher
-    writer, teacher = Writer(args), Teacher(args.teacher, "cpu")
-    seeds = range(STORY_SEED, STORY_SEED + args.count)
-    texts = writer.write([(grammar.conversation("story", seed), None) for seed in seeds], seeds, STORY_TEMPERATURE)
+    teacher, seeds = Teacher(args.teacher, "cpu"), range(STORY_SEED, STORY_SEED + args.count)
+    prompts = [(grammar.conversation("story", seed), None) for seed in seeds]
+    texts = Engine(args).write(prompts, seeds) if args.engine else Writer(args).write(prompts, seeds, STORY_TEMPERATURE)
     score = lambda given: teacher.perplexity([t or "?" for t in given], tokens_at_once=4096)
     scores, middle = score(texts), np.median(score(corpus_stories(args.corpus / "held_out.jsonl.xz", REFERENCES)))
     faults = collections.Counter(story_faults(texts, scores, 2 * middle))
@@ -166,8 +187,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("--corpus", type=pathlib.Path)
-    parser.add_argument("--model", type=pathlib.Path, required=True)
+    parser.add_argument("--model", type=pathlib.Path)
     parser.add_argument("--gguf", type=pathlib.Path)
+    parser.add_argument("--engine", type=pathlib.Path)
     parser.add_argument("--teacher", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--rows", type=int, help="how many rows of held-out tokens; else all")
