@@ -241,7 +241,7 @@ TEST(TokenizerCharacters, WrittenAsGguf) {
 TEST(WriteVocab, RefusesWhatGgufCannotSay) {
   const auto why_not = [](const Vocab& vocab) {
     GgufWriter writer;
-    return write_vocab(vocab, 0, writer).message();
+    return std::string(write_vocab(vocab, 0, writer).message());
   };
   const Vocab good = vocab_from_json(vectors("qwen2")).value();
   EXPECT_EQ(why_not(good), "");
