@@ -518,8 +518,7 @@ class Default(PipCase):
 
     def setUp(self):
         super().setUp()
-        if not self.listed(shipped=True):
-            self.skipTest("models/millrace-tiny.gguf is not in this tree")
+        self.assertTrue(self.listed(shipped=True))
 
     def uses_tiny(self, **environment):
         ran = self.millrace("detokenize", **environment)
