@@ -168,7 +168,7 @@ class Terminal(Case):
         while len(self.shown) < before + 200:  # it streams, and would for a long while
             self.shown += os.read(self.terminal, 4096)
         self.type("\x03")
-        self.see("> ")
+        self.see("(stopped)", "> ")  # the text before may look like the prompt, and what is typed too early is lost
         self.type("/set max_tokens 3\n")
         self.see("max_tokens", "> ")
         self.type("again\n")
