@@ -23,65 +23,21 @@ from training import corpus, grammar, tools
 from training.export import load, read_tokenizer
 from training.filters import MOST_REPEATS, ends_in_sentence, most_repeats
 from training.model import Model
-from training.tokenizer import chat_text, read_records
+from training.tokenizer import read_records
 from training.train import mean_loss, read_rows
+from training.writer import MOST_NEW, Writer
 
 LENGTH = 2048
 COUNT = 200
 REFERENCES = 50  # stories of the corpus that the model's are compared with
-MOST_NEW = 400
-AT_ONCE = 50
 STORY_TEMPERATURE, STORY_PENALTY = 0.7, 1.1
 STORY_SEED, TOOL_SEED, SAMPLE_PROMPTS = (grammar.HELD_OUT + n for n in (100_000, 200_000, 150_000))
 SAMPLE_SEED = 7
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-class Writer:
-    """Samples from the model in float32, some texts at once, each with a random stream of its own."""
-
-    def __init__(self, args):
-        self.model, self.tokenizer = load(args.model, args.gguf), read_tokenizer(args.model)
-        self.ends = [self.tokenizer.token_to_id(t) for t in ("<|im_end|>", "<|endoftext|>")]
-
-    def write(self, prompts, seeds, temperature=0.0):
-        """prompts: (messages, tools) each."""
-        texts = [chat_text(*prompt, add_generation_prompt=True) for prompt in prompts]
-        jobs = [Job(self.tokenizer.encode(text).ids, seed) for text, seed in zip(texts, seeds)]
-        for i in range(0, len(jobs), AT_ONCE):
-            self._write(jobs[i:i + AT_ONCE], temperature)
-        return [self.tokenizer.decode(job.new, skip_special_tokens=False).strip() for job in jobs]
-
-    @torch.no_grad()
-    def _write(self, jobs, temperature):
-        """All texts go on by one token at a time: a known one of a longer prompt, or a chosen one."""
-        past = [[] for _ in self.model.model.layers]
-        at = min(len(job.prompt) for job in jobs)
-        tokens = torch.tensor([job.prompt[:at] for job in jobs])
-        while not all(job.ended for job in jobs):
-            logits = self.model(tokens, past)[:, -1]
-            tokens = torch.tensor([[job.next(at, row, temperature, self.ends)] for job, row in zip(jobs, logits)])
-            at += 1
-
-
-class Job:
-    def __init__(self, prompt, seed):
-        self.prompt, self.new, self.ended = prompt, [], False
-        self.generator = torch.Generator().manual_seed(seed)
-
-    def next(self, at, logits, temperature, ends):
-        """The token at a place, which is chosen after the prompt; after the end, any."""
-        if at < len(self.prompt):
-            return self.prompt[at]
-        if self.ended:
-            return ends[0]
-        if temperature == 0:
-            token = int(logits.argmax())
-        else:
-            token = int(torch.multinomial((logits / temperature).softmax(-1), 1, generator=self.generator))
-        self.ended = token in ends or len(self.new) == MOST_NEW
-        if not self.ended:
-            self.new.append(token)
-        return token
+def writer(args):
+    return Writer(load(args.model, args.gguf).to(DEVICE), read_tokenizer(args.model), DEVICE)
 
 
 class Engine:
@@ -104,11 +60,10 @@ class Engine:
 
 def perplexity(args):
     from training.ngram import KneserNey
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     rows = read_rows(args.corpus / "held_out.bin", LENGTH)[:args.rows]
     torch.manual_seed(1)
     model = load(args.model, args.gguf)
-    ours, untrained = (math.exp(mean_loss(m.to(device), rows, device, at_once=2))
+    ours, untrained = (math.exp(mean_loss(m.to(DEVICE), rows, DEVICE, at_once=2))
                        for m in (model, Model(model.shape)))
     print(f"{rows[:, 1:].numel()} held-out tokens; perplexity: model {ours:.3f}, untrained {untrained:.0f}", flush=True)
     train, held_out = (np.fromfile(args.corpus / f"{s}.bin", dtype=np.uint16) for s in ("train", "held_out"))
@@ -136,9 +91,9 @@ def corpus_stories(path, count):
 def stories(args):
     """Prompts of seeds that the corpus does not have."""
     from training.teacher import Teacher
-    teacher, seeds = Teacher(args.teacher, "cpu"), range(STORY_SEED, STORY_SEED + args.count)
+    teacher, seeds = Teacher(args.teacher, DEVICE), range(STORY_SEED, STORY_SEED + args.count)
     prompts = [(grammar.conversation("story", seed), None) for seed in seeds]
-    texts = Engine(args).write(prompts, seeds) if args.engine else Writer(args).write(prompts, seeds, STORY_TEMPERATURE)
+    texts = Engine(args).write(prompts, seeds) if args.engine else writer(args).write(prompts, seeds, STORY_TEMPERATURE)
     score = lambda given: teacher.perplexity([t or "?" for t in given], tokens_at_once=4096)
     scores, middle = score(texts), np.median(score(corpus_stories(args.corpus / "held_out.jsonl.xz", REFERENCES)))
     faults = collections.Counter(story_faults(texts, scores, 2 * middle))
@@ -161,7 +116,7 @@ def tool_prompts(count):
 def tool_calls(args):
     scenes, faults, exact = list(tool_prompts(args.count)), collections.Counter(), 0
     prompts = [([{"role": "user", "content": scene["request"]}], definitions) for scene, definitions in scenes]
-    for text, (scene, definitions) in zip(Writer(args).write(prompts, range(len(prompts))), scenes):
+    for text, (scene, definitions) in zip(writer(args).write(prompts, range(len(prompts))), scenes):
         why = tools.fault(text, definitions)
         faults[why] += 1
         if why is None:
@@ -174,7 +129,7 @@ def tool_calls(args):
 
 def samples(args):
     prompts = [grammar.conversation("story", SAMPLE_PROMPTS + i) for i in range(args.count)]
-    texts = Writer(args).write([(p, None) for p in prompts], range(SAMPLE_SEED, SAMPLE_SEED + args.count),
+    texts = writer(args).write([(p, None) for p in prompts], range(SAMPLE_SEED, SAMPLE_SEED + args.count),
                                STORY_TEMPERATURE)
     for messages, text in zip(prompts, texts):
         print(f"**{messages[-1]['content']}**\n\n{text}\n")

@@ -22,7 +22,7 @@ pytest.importorskip("safetensors", reason=WHY)
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
-from training import export, filters, grammar, polish, tools  # noqa: E402
+from training import export, filters, grammar, polish, tools, writer  # noqa: E402
 from training.ngram import KneserNey  # noqa: E402
 
 
@@ -131,10 +131,48 @@ def test_template_equals_transformers(made):
 
 def test_polishing_changes_the_weights_and_keeps_the_old(made, tmp_path):
     shutil.copytree(made / "model", tmp_path / "model")
-    step("polish", "--tiny", "--corpus", made / "corpus", "--raw", made / "raw", "--model", tmp_path / "model")
-    before = (made / "model/model.safetensors").read_bytes()
+    polished, before = tmp_path / "model/model.safetensors", (made / "model/model.safetensors").read_bytes()
+    args = ["--tiny", "--corpus", made / "corpus", "--teacher", made / "teacher.gguf", "--model", tmp_path / "model"]
+    step("polish", *args)
+    first = polished.read_bytes()
     assert (tmp_path / "model/unpolished.safetensors").read_bytes() == before
-    assert (tmp_path / "model/model.safetensors").read_bytes() != before
+    assert first != before
+    step("polish", *args)
+    assert polished.read_bytes() == first
+
+
+def test_what_a_story_teaches(made):
+    tokenizer, end = export.read_tokenizer(made / "model"), "The fox ran home." + " The fox ran home." * 2
+    good, looping = (polish.story_of(tokenizer, 7, end, is_good, longest=512) for is_good in (True, False))
+    learnt = [token for token, sign in zip(good.tokens[1:], good.signs) if sign == 1]
+    assert tokenizer.decode(learnt, skip_special_tokens=False) == f"{end}<|im_end|>\n<|endoftext|>"
+    assert -1 in looping.signs and 1 not in looping.signs
+
+
+def test_faults_of_stories():
+    who = grammar.story_parts(grammar.rng_of("story", 7))["who"]
+    story = f"There was {who}. " + " ".join(f"The {i} saw {i + 1} owls{i}." for i in range(40))
+    fault = lambda text, perplexity=5.0: polish.story_fault(7, text, perplexity, middle=5.0)
+    assert fault(story) is None
+    assert fault(story, 8.0) == "perplexity"
+    assert fault(story + " The") == "no end"
+    assert fault(story + " It was very, very old.") == "doubled word"
+    assert fault(story + " The old man went home." * 3) == "repetition"
+    assert fault(f"There was {who}.") == "short"
+    assert fault(story.replace(who.split()[-1], "thing")) == "not about the hero"
+
+
+def test_a_draw_falls_into_its_share():
+    logits = torch.tensor([[0.5, 0.0, 0.5]]).log().repeat(3, 1)
+    assert writer.choose(logits, 1.0, torch.tensor([0.0, 0.499, 0.501])).tolist() == [0, 0, 2]
+    assert writer.choose(torch.tensor([[1.0, 3.0, 2.0]]), 0, torch.zeros(1)).tolist() == [1]
+
+
+def test_texts_written_together_are_those_written_alone(made):
+    model, tokenizer = export.load(made / "model"), export.read_tokenizer(made / "model")
+    prompts = [(grammar.conversation("story", seed), None) for seed in range(3)]
+    together = writer.Writer(model, tokenizer, "cpu").write(prompts, range(3), 0.7)
+    assert together == writer.Writer(model, tokenizer, "cpu", at_once=1).write(prompts, range(3), 0.7)
 
 
 def test_only_what_was_said_before_is_a_repeat():
