@@ -31,9 +31,18 @@ struct Row {
   std::string what;  // prefill or decode
   int64_t n_tokens = 0, context = 0;
   Times times = {};
-  double floor_s = 0;  // of all n_tokens, by bytes; 0: bound by arithmetic
+  // The least that each repeat could have taken by its bytes, at the bandwidth that the bare loop
+  // had between its own steps: where others share the host, that moves by half within a second.
+  Times floors = {};
 
   double tokens_per_s() const { return static_cast<double>(n_tokens) / times.best(); }
+  bool has_floor() const { return !floors.seconds.empty(); }  // prefill is bound by arithmetic
+  double floor_share() const {
+    Times shares;
+    for (size_t i = 0; i < floors.seconds.size(); ++i)
+      shares.seconds.push_back(floors.seconds[i] / times.seconds[i]);
+    return shares.median();
+  }
 };
 
 std::vector<int32_t> random_tokens(int64_t n, int64_t n_vocab) {
@@ -64,12 +73,16 @@ size_t pss_bytes() {
   return 0;
 }
 
+// Decoded between two looks at what the memory gives.
+constexpr int64_t kTokensAProbe = 8;
+
 class Bench {
  public:
-  Bench(Engine& engine, int seq, const BenchModelOptions& options)
+  Bench(Engine& engine, int seq, const BenchModelOptions& options, CeilingProbe& probe)
       : engine_(engine),
         seq_(seq),
         options_(options),
+        probe_(probe),
         tokens_(random_tokens(engine.n_ctx(), engine.config().n_vocab)) {}
 
   Result<Row> prefill(int64_t n) {
@@ -82,19 +95,23 @@ class Bench {
     return row;
   }
 
-  Result<Row> decode(int64_t context, double read_gbps) {
+  Result<Row> decode(int64_t context) {
     Row row{.what = "decode", .n_tokens = options_.n_decode, .context = context};
     for (int i = 0; i < options_.repeats; ++i) {
       MILLRACE_TRY(restart(context));
       MILLRACE_TRY(run_pending(engine_, seq_));
-      MILLRACE_ASSIGN(const double s, seconds_of([&] { return decode_steps(context); }));
-      row.times.seconds.push_back(s);
+      MILLRACE_ASSIGN(const Decoded decoded, decode_all(context));
+      row.times.seconds.push_back(decoded.seconds);
+      row.floors.seconds.push_back(decoded.floor_s);
     }
-    row.floor_s = bytes_read(context) / (read_gbps * 1e9);
     return row;
   }
 
  private:
+  struct Decoded {
+    double seconds = 0, floor_s = 0;
+  };
+
   // Nothing computed, `n` tokens pending.
   Status restart(int64_t n) {
     engine_.close(seq_);
@@ -102,8 +119,19 @@ class Bench {
     return engine_.set_tokens(seq_, {tokens_.begin(), tokens_.begin() + n}).status();
   }
 
-  Status decode_steps(int64_t context) {
-    for (int64_t i = 0; i < options_.n_decode; ++i) {
+  Result<Decoded> decode_all(int64_t context) {
+    Decoded out;
+    for (int64_t i = 0; i < options_.n_decode; i += kTokensAProbe) {
+      const int64_t n = std::min(kTokensAProbe, options_.n_decode - i);
+      MILLRACE_ASSIGN(const double s, seconds_of([&] { return decode_steps(context + i, n); }));
+      out.seconds += s;
+      out.floor_s += bytes_read(context + i, n) / (probe_.now({}).read_gbps_all * 1e9);
+    }
+    return out;
+  }
+
+  Status decode_steps(int64_t context, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
       MILLRACE_TRY(engine_.append(seq_, tokens_[static_cast<size_t>(context + i)]));
       MILLRACE_TRY(engine_.step());
     }
@@ -111,8 +139,8 @@ class Bench {
   }
 
   // Every weight once a token, and the KV of all tokens before.
-  double bytes_read(int64_t context) const {
-    const int64_t n = options_.n_decode, kv = kv_bytes_per_token(engine_.config(), DType::f16);
+  double bytes_read(int64_t context, int64_t n) const {
+    const int64_t kv = kv_bytes_per_token(engine_.config(), DType::f16);
     const int64_t kv_tokens = n * context + n * (n + 1) / 2;
     return static_cast<double>(n) * static_cast<double>(engine_.network().weight_bytes()) +
            static_cast<double>(kv_tokens * kv);
@@ -121,13 +149,14 @@ class Bench {
   Engine& engine_;
   int seq_;
   const BenchModelOptions& options_;
+  CeilingProbe& probe_;
   const std::vector<int32_t> tokens_;
 };
 
 void print_row(const Row& row) {
   fmt::print("{:<8} {:>6} {:>8} {:>10.1f} {:>10.1f}", row.what, row.n_tokens, row.context,
              row.tokens_per_s(), static_cast<double>(row.n_tokens) / row.times.median());
-  if (row.floor_s > 0) fmt::print(" {:>8.0f} %", 100 * row.floor_s / row.times.best());
+  if (row.has_floor()) fmt::print(" {:>8.0f} %", 100 * row.floor_share());
   fmt::print("\n");
 }
 
@@ -137,9 +166,9 @@ nlohmann::json to_json(const Row& row) {
                         {"tok_s", row.tokens_per_s()},
                         {"tok_s_median", static_cast<double>(row.n_tokens) / row.times.median()},
                         {"seconds", row.times.seconds}};
-  if (row.floor_s > 0) {
-    out["floor_tok_s"] = static_cast<double>(row.n_tokens) / row.floor_s;
-    out["floor_share"] = row.floor_s / row.times.best();
+  if (row.has_floor()) {
+    out["floor_tok_s"] = static_cast<double>(row.n_tokens) / row.floors.median();
+    out["floor_share"] = row.floor_share();
   }
   return out;
 }
@@ -200,11 +229,12 @@ Result<Report> measure(const BenchModelOptions& options) {
   const Ceilings ceilings = measure_ceilings(session->machine(), Effort::quick);
   report.read_gbps = report.n_lanes == 1 ? ceilings.read_gbps_one : ceilings.read_gbps_all;
   report.noise = ceilings.noise;
-  Bench bench(engine, seq, options);
+  CeilingProbe probe(session->machine(), session->team());
+  Bench bench(engine, seq, options, probe);
   MILLRACE_ASSIGN(Row prefill, bench.prefill(options.n_prompt));
   report.rows.push_back(std::move(prefill));
   for (const int64_t context : options.contexts) {
-    MILLRACE_ASSIGN(Row decode, bench.decode(context, report.read_gbps));
+    MILLRACE_ASSIGN(Row decode, bench.decode(context));
     report.rows.push_back(std::move(decode));
   }
   return report;
