@@ -22,6 +22,7 @@ PARTS = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k":
          "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm",
          "attn_k_norm": "self_attn.k_norm", "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj",
          "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
+UNPOLISHED = "unpolished.safetensors"  # what `train` made, where `polish` has replaced it
 FIXTURE_COLUMNS = 1024  # tokens whose logits are kept, from the first
 FIXTURE_TEXTS = ["Once upon a time, there was a little fox.",
                  "<|im_start|>user\nWho are you?<|im_end|>\n<|im_start|>assistant\n",

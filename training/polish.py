@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 
 from training import grammar
-from training.export import load, read_tokenizer, save_directory
+from training.export import UNPOLISHED, load, read_tokenizer, save_directory
 from training.filters import ends_in_sentence, most_repeats
 from training.teacher import Teacher
 from training.tokenizer import chat_text, document
@@ -175,7 +175,7 @@ def main():
     parser.add_argument("--model", type=pathlib.Path, required=True)
     parser.add_argument("--tiny", action="store_true", help="two steps, for a test")
     args = parser.parse_args()
-    weights, before = args.model / "model.safetensors", args.model / "unpolished.safetensors"
+    weights, before = args.model / "model.safetensors", args.model / UNPOLISHED
     shutil.copy(*((before, weights) if before.exists() else (weights, before)))
     polish = Polish(args)
     polish.run()

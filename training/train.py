@@ -15,7 +15,7 @@ import time
 import numpy as np
 import torch
 
-from training.export import save_directory
+from training.export import UNPOLISHED, save_directory
 from training.model import TINY, Model, Shape
 
 
@@ -155,6 +155,7 @@ class Run:
         held_out = mean_loss(self.model, self.held_out, self.device)
         self.log(step=self.n_steps, held_out=round(held_out, 4), perplexity=round(math.exp(held_out), 3))
         save_directory(self.model, self.folder)
+        (self.folder / UNPOLISHED).unlink(missing_ok=True)  # of another training
 
 
 def overrides(args):

@@ -271,7 +271,10 @@ void add_model_bench(CLI::App& command, BenchModelOptions& model) {
   whole->add_option("-m,--model", model.model, "A path, or a name from 'millrace models'")
       ->type_name("MODEL")
       ->excludes(command.get_option("op"));
-  whole->add_option("-p,--n-prompt", model.n_prompt, "Tokens of the prompt")
+  whole
+      ->add_option("-p,--n-prompt", model.prompts,
+                   "Tokens of the prompt, several lengths separated by commas")
+      ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
   whole->add_option("-n,--n-gen", model.n_decode, "Tokens to decode")

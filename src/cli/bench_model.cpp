@@ -30,12 +30,14 @@ struct Times {
 struct Row {
   std::string what;  // prefill or decode
   int64_t n_tokens = 0, context = 0;
+  double n_bytes = 0;  // read at least, where that is the bound
   Times times = {};
   // The least that each repeat could have taken by its bytes, at the bandwidth that the bare loop
   // had between its own steps: where others share the host, that moves by half within a second.
   Times floors = {};
 
   double tokens_per_s() const { return static_cast<double>(n_tokens) / times.best(); }
+  double gbps() const { return n_bytes * 1e-9 / times.best(); }
   bool has_floor() const { return !floors.seconds.empty(); }  // prefill is bound by arithmetic
   double floor_share() const {
     Times shares;
@@ -96,13 +98,16 @@ class Bench {
   }
 
   Result<Row> decode(int64_t context) {
-    Row row{.what = "decode", .n_tokens = options_.n_decode, .context = context};
+    Row row{.what = "decode",
+            .n_tokens = options_.n_decode,
+            .context = context,
+            .n_bytes = bytes_read(context, options_.n_decode)};
     for (int i = 0; i < options_.repeats; ++i) {
       MILLRACE_TRY(restart(context));
       MILLRACE_TRY(run_pending(engine_, seq_));
       MILLRACE_ASSIGN(const Decoded decoded, decode_all(context));
       row.times.seconds.push_back(decoded.seconds);
-      row.floors.seconds.push_back(decoded.floor_s);
+      if (decoded.floor_s > 0) row.floors.seconds.push_back(decoded.floor_s);
     }
     return row;
   }
@@ -125,7 +130,8 @@ class Bench {
       const int64_t n = std::min(kTokensAProbe, options_.n_decode - i);
       MILLRACE_ASSIGN(const double s, seconds_of([&] { return decode_steps(context + i, n); }));
       out.seconds += s;
-      out.floor_s += bytes_read(context + i, n) / (probe_.now({}).read_gbps_all * 1e9);
+      const double gbps = probe_.now({}).read_gbps_all;  // 0 where memory is short
+      if (gbps > 0) out.floor_s += bytes_read(context + i, n) / (gbps * 1e9);
     }
     return out;
   }
@@ -156,6 +162,7 @@ class Bench {
 void print_row(const Row& row) {
   fmt::print("{:<8} {:>6} {:>8} {:>10.1f} {:>10.1f}", row.what, row.n_tokens, row.context,
              row.tokens_per_s(), static_cast<double>(row.n_tokens) / row.times.median());
+  if (row.n_bytes > 0) fmt::print(" {:>8.1f}", row.gbps());
   if (row.has_floor()) fmt::print(" {:>8.0f} %", 100 * row.floor_share());
   fmt::print("\n");
 }
@@ -166,6 +173,7 @@ nlohmann::json to_json(const Row& row) {
                         {"tok_s", row.tokens_per_s()},
                         {"tok_s_median", static_cast<double>(row.n_tokens) / row.times.median()},
                         {"seconds", row.times.seconds}};
+  if (row.n_bytes > 0) out["gb_s"] = row.gbps();
   if (row.has_floor()) {
     out["floor_tok_s"] = static_cast<double>(row.n_tokens) / row.floors.median();
     out["floor_share"] = row.floor_share();
@@ -187,8 +195,8 @@ void print(const Report& report, const BenchModelOptions& options) {
                static_cast<double>(report.weight_bytes) * 1e-6, report.read_gbps);
     fmt::print("loaded in {:.3f} s, first token after {:.3f} s, {:.1f} MB resident\n\n",
                report.load_s, report.first_token_s, static_cast<double>(report.pss_bytes) * 1e-6);
-    fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>10}\n", "", "tokens", "context", "best tok/s",
-               "median", "% of floor");
+    fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10}\n", "", "tokens", "context",
+               "best tok/s", "median", "GB/s", "% of floor");
     for (const Row& row : report.rows) print_row(row);
     if (!report.noise.empty()) fmt::print("\n{}; do not quote these numbers\n", report.noise);
     return;
@@ -207,11 +215,12 @@ constexpr int64_t kShortPrompt = 8;
 
 Result<Report> measure(const BenchModelOptions& options) {
   Report report;
-  const int64_t longest = *std::max_element(options.contexts.begin(), options.contexts.end());
+  const int64_t longest = *std::max_element(options.prompts.begin(), options.prompts.end());
+  const int64_t deepest = *std::max_element(options.contexts.begin(), options.contexts.end());
   const int64_t start_ns = now_ns();
   const ModelOptions model{.model = options.model,
                            .threads = options.threads,
-                           .n_ctx = std::max(options.n_prompt, longest + options.n_decode),
+                           .n_ctx = std::max(longest, deepest + options.n_decode),
                            .n_batch = options.n_batch};
   MILLRACE_ASSIGN(auto session, ModelSession::load(model, {.quiet = options.json}));
   Engine& engine = session->engine();
@@ -231,8 +240,10 @@ Result<Report> measure(const BenchModelOptions& options) {
   report.noise = ceilings.noise;
   CeilingProbe probe(session->machine(), session->team());
   Bench bench(engine, seq, options, probe);
-  MILLRACE_ASSIGN(Row prefill, bench.prefill(options.n_prompt));
-  report.rows.push_back(std::move(prefill));
+  for (const int64_t n : options.prompts) {
+    MILLRACE_ASSIGN(Row prefill, bench.prefill(n));
+    report.rows.push_back(std::move(prefill));
+  }
   for (const int64_t context : options.contexts) {
     MILLRACE_ASSIGN(Row decode, bench.decode(context));
     report.rows.push_back(std::move(decode));

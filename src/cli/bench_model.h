@@ -13,7 +13,7 @@ namespace millrace::cli {
 struct BenchModelOptions {
   std::string model;
   int threads = 0;
-  int64_t n_prompt = 512;
+  std::vector<int64_t> prompts = {512};
   int64_t n_decode = 128;
   int64_t n_batch = kDefaultBatch;
   std::vector<int64_t> contexts = {0};
