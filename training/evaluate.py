@@ -21,7 +21,7 @@ import torch
 
 from training import corpus, grammar, tools
 from training.export import load, read_tokenizer
-from training.filters import MOST_REPEATS, ends_in_sentence, most_repeats
+from training.filters import MOST_REPEATS, ends_in_sentence, most_repeats, word_grams
 from training.model import Model
 from training.tokenizer import read_records
 from training.train import mean_loss, read_rows
@@ -82,6 +82,12 @@ def story_faults(texts, scores, most_perplexity):
             yield "perplexity" if score > most_perplexity else None
 
 
+def variety(texts):
+    """How many of all runs of five words are different ones."""
+    grams = [gram for text in texts for gram in word_grams(text, 5)]
+    return len(set(grams)) / max(1, len(grams))
+
+
 def corpus_stories(path, count):
     """The first held-out stories of the corpus."""
     records = [r for r in read_records(path) if r["kind"] == "story"][:count]
@@ -91,7 +97,7 @@ def corpus_stories(path, count):
 def stories(args):
     """Prompts of seeds that the corpus does not have."""
     from training.teacher import Teacher
-    teacher, seeds = Teacher(args.teacher, DEVICE), range(STORY_SEED, STORY_SEED + args.count)
+    teacher, seeds = Teacher(args.teacher, DEVICE), range(args.first_seed, args.first_seed + args.count)
     prompts = [(grammar.conversation("story", seed), None) for seed in seeds]
     texts = Engine(args).write(prompts, seeds) if args.engine else writer(args).write(prompts, seeds, STORY_TEMPERATURE)
     score = lambda given: teacher.perplexity([t or "?" for t in given], tokens_at_once=4096)
@@ -101,6 +107,9 @@ def stories(args):
           f"faults: {dict(faults)}")
     print(f"median perplexity under the teacher: stories {np.median(scores):.2f}, the corpus' {middle:.2f}; "
           f"median length {int(np.median([len(t.split()) for t in texts]))} words")
+    corpus_texts = corpus_stories(args.corpus / "held_out.jsonl.xz", args.count)
+    print(f"of five words in a row, {100 * variety(texts):.0f} % are different; as many stories of the corpus: "
+          f"{100 * variety(corpus_texts):.0f} %")
 
 
 def tool_prompts(count):
@@ -147,6 +156,7 @@ def main():
     parser.add_argument("--engine", type=pathlib.Path)
     parser.add_argument("--teacher", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=COUNT)
+    parser.add_argument("--first-seed", type=int, default=STORY_SEED, help="of the prompts of `stories`")
     parser.add_argument("--rows", type=int, help="how many rows of held-out tokens; else all")
     parser.add_argument("--show", action="store_true", help="print every answer of `tools`")
     args = parser.parse_args()

@@ -17,11 +17,14 @@ ABOUT_ITSELF = re.compile(r"\b(SmolLM|Hugging ?Face|OpenAI|as an AI|language mod
 ODD = re.compile(r"[^\x20-\x7e\n‘’“”–—…éèü°]|https?:|[{}<>|\\]|```|\[[A-Z]")
 
 
+def word_grams(text, n):
+    parts = re.findall(r"[\w']+", text.lower())
+    return list(zip(*(parts[i:] for i in range(n))))
+
+
 def most_repeats(text, n=4):
     """How often the commonest n words in a row occur."""
-    parts = re.findall(r"[\w']+", text.lower())
-    grams = collections.Counter(zip(*(parts[i:] for i in range(n))))
-    return max(grams.values(), default=0)
+    return max(collections.Counter(word_grams(text, n)).values(), default=0)
 
 
 def ends_in_sentence(text):

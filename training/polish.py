@@ -28,7 +28,7 @@ from training.export import UNPOLISHED, load, read_tokenizer, save_directory
 from training.filters import ends_in_sentence, most_repeats
 from training.teacher import Teacher
 from training.tokenizer import chat_text, document
-from training.train import read_rows
+from training.train import read_rows, share_of_rate
 from training.writer import Writer
 
 
@@ -138,11 +138,6 @@ class Polish:
                               for seed, text, why in zip(seeds, texts, faults) if why == fault]
         return told(None), told("repetition"), collections.Counter(filter(None, faults))
 
-    def rate(self, step):
-        """Rises, stays, and falls to nothing over the second half."""
-        total = self.recipe.rounds * self.recipe.steps
-        return self.recipe.learning_rate * min((step + 1) / self.recipe.warm_up, 2 * (total - step) / total, 1.0)
-
     def learn(self, step, good, looping):
         pick = lambda items, count: [items[i] for i in torch.randperm(len(items))[:count].tolist()]
         stories = pick(good, self.recipe.good) + pick(looping, self.recipe.looping)
@@ -152,7 +147,8 @@ class Polish:
             loss = ours + self.model.loss(rows)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.param_groups[0]["lr"] = self.rate(step)
+        share = share_of_rate(step, self.recipe.rounds * self.recipe.steps, self.recipe.warm_up)
+        self.optimizer.param_groups[0]["lr"] = self.recipe.learning_rate * share
         self.optimizer.step()
         self.optimizer.zero_grad()
         return float(loss.detach())

@@ -56,6 +56,11 @@ class Batches:
         return self.rows[order[batch * self.size:(batch + 1) * self.size].to(self.device)].long()
 
 
+def share_of_rate(step, n_steps, warm_up):
+    """Of the learning rate: rises, stays, and falls to nothing over the second half."""
+    return min((step + 1) / warm_up, 2 * (n_steps - step) / n_steps, 1.0)
+
+
 class Optimizers:
     """Muon for the layers' matrices, AdamW for the embedding and the norms; one schedule for both."""
 
@@ -71,15 +76,11 @@ class Optimizers:
             torch.optim.AdamW(others, lr=rate, betas=(0.9, 0.95), weight_decay=0.0, fused=fused)]
         self.recipe, self.n_steps = recipe, n_steps
 
-    def rate(self, step):
-        """Rises, stays, and falls to nothing over the second half."""
-        rise = min(1.0, (step + 1) / self.recipe.warm_up)
-        return self.recipe.learning_rate * min(rise, 2 * (self.n_steps - step) / self.n_steps, 1.0)
-
     def step(self, step):
+        rate = self.recipe.learning_rate * share_of_rate(step, self.n_steps, self.recipe.warm_up)
         for part in self.parts:
             for group in part.param_groups:
-                group["lr"] = self.rate(step)
+                group["lr"] = rate
             part.step()
             part.zero_grad(set_to_none=True)
 
