@@ -266,73 +266,66 @@ int run_bench(Options& options) {
   return bench_model(options.model);
 }
 
-void add_model_bench(CLI::App& command, BenchModelOptions& model) {
-  CLI::Option_group* whole = command.add_option_group("Of a whole model");
-  whole->add_option("-m,--model", model.model, "A path, or a name from 'millrace models'")
-      ->type_name("MODEL")
-      ->excludes(command.get_option("op"));
+void add_model_bench(Command& command, BenchModelOptions& model) {
+  Command whole = command.group("Of a whole model");
+  whole.option("-m,--model", model.model, "A path, or a name from 'millrace models'")
+      .type_name("MODEL")
+      .excludes(command.find("op"));
   whole
-      ->add_option("-p,--n-prompt", model.prompts,
-                   "Tokens of the prompt, several lengths separated by commas")
-      ->delimiter(',')
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->capture_default_str();
-  whole->add_option("-n,--n-gen", model.n_decode, "Tokens to decode")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->capture_default_str();
+      .option("-p,--n-prompt", model.prompts,
+              "Tokens of the prompt, several lengths separated by commas")
+      .delimiter(',')
+      .range(1, 1 << 20)
+      .show_default();
+  whole.option("-n,--n-gen", model.n_decode, "Tokens to decode").range(1, 1 << 20).show_default();
   whole
-      ->add_option("-d,--contexts", model.contexts,
-                   "Tokens of context before decoding, several separated by commas")
-      ->delimiter(',')
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
-      ->capture_default_str();
-  whole->add_option("-b,--batch-size", model.n_batch, "Tokens of the prompt computed at once")
-      ->check(CLI::Range(int64_t{1}, int64_t{8192}))
-      ->capture_default_str();
-  whole->add_option("-r,--repetitions", model.repeats, "How often each is measured")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+      .option("-d,--contexts", model.contexts,
+              "Tokens of context before decoding, several separated by commas")
+      .delimiter(',')
+      .range(0, 1 << 24)
+      .show_default();
+  whole.option("-b,--batch-size", model.n_batch, "Tokens of the prompt computed at once")
+      .range(1, 8192)
+      .show_default();
+  whole.option("-r,--repetitions", model.repeats, "How often each is measured")
+      .range(1, 1000)
+      .show_default();
 }
 
 }  // namespace
 
-void add_bench(CLI::App& app, const std::string& command_line, int& exit_code) {
+void add_bench(App& app, const std::string& command_line) {
   auto options = std::make_shared<Options>();
   options->recording.command = command_line;
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add(
       "bench", "Verify kernels, then time them against this machine's ceilings; or time a model");
-  command->add_option("op", options->filter.ops,
-                      "Ops to measure, all when none is named; or one model, to measure it whole");
-  command->add_option("--case", options->filter.cases, "Cases, by name or shell pattern");
-  command->add_option("--variant", options->filter.variants, "Variants");
+  command.option("op", options->filter.ops,
+                 "Ops to measure, all when none is named; or one model, to measure it whole");
+  command.option("--case", options->filter.cases, "Cases, by name or shell pattern");
+  command.option("--variant", options->filter.variants, "Variants");
   command
-      ->add_option("--compare", options->compare,
-                   "Two variants, or two stored runs as run:ID: is the second FAST, SLOW, SAME?")
-      ->expected(2);
-  command->add_option("--device", options->device, "cpu or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
-  command
-      ->add_option("-t,--threads", options->threads, "Lanes; as many as there are CPUs by default")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--seconds", options->seconds, "Time per case and mode")
-      ->check(CLI::Range(0.01, 3600.0));
-  command->add_option("--db", options->recording.db, "Where runs are kept");
-  command->add_flag("--no-store", options->recording.no_store, "Do not store the run");
-  command->add_option("--write-profile", options->profile,
-                      "Write the fastest variants of each class to this profile");
-  command->add_flag("--quick", options->quick, "Fewer samples, less verification");
-  command->add_flag("--list", options->list,
-                    "Say what would be measured and what would be picked, and stop");
-  command->add_flag("--json", options->json, "Print JSON");
-  add_model_bench(*command, options->model);
-  CLI::Option* chain =
-      command->add_flag("--chain", options->chain,
-                        "The products of a whole model chained on the GPU, and nothing else");
+      .option("--compare", options->compare,
+              "Two variants, or two stored runs as run:ID: is the second FAST, SLOW, SAME?")
+      .n_values(2);
+  command.option("--device", options->device, "cpu or cuda").one_of({"cpu", "cuda"}).show_default();
+  command.option("-t,--threads", options->threads, "Lanes; as many as there are CPUs by default")
+      .range(1, 1024);
+  command.option("--seconds", options->seconds, "Time per case and mode").real_range(0.01, 3600.0);
+  command.option("--db", options->recording.db, "Where runs are kept");
+  command.flag("--no-store", options->recording.no_store, "Do not store the run");
+  command.option("--write-profile", options->profile,
+                 "Write the fastest variants of each class to this profile");
+  command.flag("--quick", options->quick, "Fewer samples, less verification");
+  command.flag("--list", options->list,
+               "Say what would be measured and what would be picked, and stop");
+  command.flag("--json", options->json, "Print JSON");
+  add_model_bench(command, options->model);
+  Option chain = command.flag("--chain", options->chain,
+                              "The products of a whole model chained on the GPU, and nothing else");
   for (const char* other : {"op", "--case", "--variant", "--compare", "--device", "--threads",
                             "--seconds", "--write-profile", "--quick", "--list", "--model"})
-    chain->excludes(command->get_option(other));
-  command->callback([options, &exit_code] { exit_code = run_bench(*options); });
+    chain.excludes(command.find(other));
+  command.runs([options] { return run_bench(*options); });
 }
 
 }  // namespace millrace::cli

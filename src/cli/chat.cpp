@@ -101,21 +101,21 @@ int chat_command(const Options& options) {
 
 }  // namespace
 
-void add_chat(CLI::App& app, int& exit_code) {
+void add_chat(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("chat", "Talk to a model");
-  add_model_options(*command, options->model);
-  command->add_option("-p,--prompt", options->prompt, "Answer this and end");
-  command->add_option("--system", options->system, "What the model is told first");
+  Command command = app.add("chat", "Talk to a model");
+  add_model_options(command, options->model);
+  command.option("-p,--prompt", options->prompt, "Answer this and end");
+  command.option("--system", options->system, "What the model is told first");
   command
-      ->add_option("-n,--n-predict", options->how.max_tokens,
-                   "Tokens of an answer at most; -1: as many as the context holds")
-      ->capture_default_str();
-  add_sampling_options(*command, options->how);
-  command->footer(
+      .option("-n,--n-predict", options->how.max_tokens,
+              "Tokens of an answer at most; -1: as many as the context holds")
+      .show_default();
+  add_sampling_options(command, options->how);
+  command.footer(
       "What comes through a pipe is answered once. At a terminal /help lists the commands; Ctrl-C\n"
       "stops an answer.");
-  command->callback([options, &exit_code] { exit_code = chat_command(*options); });
+  command.runs([options] { return chat_command(*options); });
 }
 
 }  // namespace millrace::cli

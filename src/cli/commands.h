@@ -1,13 +1,16 @@
-// The commands of `millrace`, one file each. add_<command> registers it on the app; when it was
-// asked for, it runs while the command line is parsed and leaves the program's exit code: 0 done,
-// 1 failed, 2 asked for something that does not exist, 130 interrupted.
+// The commands of `millrace`, one file each. add_<command> registers it on the app. Exit codes: 0
+// done, 1 failed, 2 asked for something that does not exist, 130 interrupted.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
 
 #include "base/json_text.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "cli/app.h"
 
 namespace millrace::cli {
 
@@ -30,21 +33,21 @@ void print_json(const Json& document) {
 // The command line as a shell would take it again.
 std::string command_line(int argc, char** argv);
 
-void add_bench(CLI::App& app, const std::string& command_line, int& exit_code);
-void add_chat(CLI::App& app, int& exit_code);
-void add_detokenize(CLI::App& app, int& exit_code);
-void add_doctor(CLI::App& app, const Log& log, int& exit_code);
-void add_inspect(CLI::App& app, int& exit_code);
-void add_logits(CLI::App& app, int& exit_code);
-void add_make_model(CLI::App& app, int& exit_code);
-void add_models(CLI::App& app, int& exit_code);
-void add_pull(CLI::App& app, int& exit_code);
-void add_perplexity(CLI::App& app, int& exit_code);
-void add_quantize(CLI::App& app, int& exit_code);
-void add_run(CLI::App& app, int& exit_code);
-void add_runs(CLI::App& app, int& exit_code);
-void add_selftest(CLI::App& app, int& exit_code);
-void add_template(CLI::App& app, int& exit_code);
-void add_tokenize(CLI::App& app, int& exit_code);
+void add_bench(App& app, const std::string& command_line);
+void add_chat(App& app);
+void add_detokenize(App& app);
+void add_doctor(App& app, const Log& log);
+void add_inspect(App& app);
+void add_logits(App& app);
+void add_make_model(App& app);
+void add_models(App& app);
+void add_pull(App& app);
+void add_perplexity(App& app);
+void add_quantize(App& app);
+void add_run(App& app);
+void add_runs(App& app);
+void add_selftest(App& app);
+void add_template(App& app);
+void add_tokenize(App& app);
 
 }  // namespace millrace::cli

@@ -176,12 +176,12 @@ int doctor(const Log& log, bool json) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, const Log& log, int& exit_code) {
+void add_doctor(App& app, const Log& log) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand(
-      "doctor", "Say what this machine is, what it can do at most, and what to mend");
-  command->add_flag("--json", *json, "Print JSON");
-  command->callback([json, &log, &exit_code] { exit_code = doctor(log, *json); });
+  Command command =
+      app.add("doctor", "Say what this machine is, what it can do at most, and what to mend");
+  command.flag("--json", *json, "Print JSON");
+  command.runs([json, &log] { return doctor(log, *json); });
 }
 
 }  // namespace millrace::cli

@@ -134,14 +134,14 @@ int run_inspect(const Options& options) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, int& exit_code) {
+void add_inspect(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add(
       "inspect", "Show what a model file holds, whether it runs here and how much context fits");
-  add_model_name(*command, options->model);
-  command->add_flag("--tensors", options->tensors, "List the tensors too");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &exit_code] { exit_code = run_inspect(*options); });
+  add_model_name(command, options->model);
+  command.flag("--tensors", options->tensors, "List the tensors too");
+  command.flag("--json", options->json, "Print JSON");
+  command.runs([options] { return run_inspect(*options); });
 }
 
 }  // namespace millrace::cli

@@ -65,19 +65,19 @@ Status print_logits(const Options& options) {
 
 }  // namespace
 
-void add_logits(CLI::App& app, int& exit_code) {
+void add_logits(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("logits", "Print what a model expects after some tokens");
-  add_model_options(*command, options->model);
-  command->add_option("--tokens", options->tokens, "Token ids, separated by commas")
-      ->delimiter(',')
-      ->required();
-  command->add_flag("--all", options->all, "After every token, not after the last alone");
-  command->add_option("--top", options->top, "The most likely tokens alone, this many")
-      ->check(CLI::Range(1, 1000));
-  command->add_flag("--json", options->json, "Print JSON, with every logit unless --top is given");
-  command->callback([options, &exit_code] {
-    if (const Status status = print_logits(*options); !status.ok()) exit_code = fail(status);
+  Command command = app.add("logits", "Print what a model expects after some tokens");
+  add_model_options(command, options->model);
+  command.option("--tokens", options->tokens, "Token ids, separated by commas")
+      .delimiter(',')
+      .required();
+  command.flag("--all", options->all, "After every token, not after the last alone");
+  command.option("--top", options->top, "The most likely tokens alone, this many").range(1, 1000);
+  command.flag("--json", options->json, "Print JSON, with every logit unless --top is given");
+  command.runs([options] {
+    const Status status = print_logits(*options);
+    return status.ok() ? 0 : fail(status);
   });
 }
 

@@ -42,24 +42,23 @@ int run_make_model(const Options& options) {
 
 }  // namespace
 
-void add_make_model(CLI::App& app, int& exit_code) {
+void add_make_model(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "make-model", "Write a model of a real one's exact shapes, with random weights");
-  command->add_option("ARCH", options->arch, fmt::format("One of {}", model_shape_names()))
-      ->required();
-  command->add_option("OUT", options->out, "The .gguf file to write")->required();
-  command->add_option("--type", options->type,
-                      fmt::format("Of the weights: {} (default: q4_0)", quant_type_names()));
-  command->add_option("--layers", options->n_layers, "How many layers (default: all of them)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--random-seed", options->seed, "The same seed gives the same file");
-  command->add_option("-t,--threads", options->n_threads, "How many threads (default: all CPUs)")
-      ->check(CLI::Range(1, 1024));
-  command->footer(
+  Command command =
+      app.add("make-model", "Write a model of a real one's exact shapes, with random weights");
+  command.option("ARCH", options->arch, fmt::format("One of {}", model_shape_names())).required();
+  command.option("OUT", options->out, "The .gguf file to write").required();
+  command.option("--type", options->type,
+                 fmt::format("Of the weights: {} (default: q4_0)", quant_type_names()));
+  command.option("--layers", options->n_layers, "How many layers (default: all of them)")
+      .range(1, 1024);
+  command.option("--random-seed", options->seed, "The same seed gives the same file");
+  command.option("-t,--threads", options->n_threads, "How many threads (default: all CPUs)")
+      .range(1, 1024);
+  command.footer(
       "For measuring speed where no weights can be fetched: such a model runs, and what\n"
       "it says means nothing. Its vocabulary has the real one's size, not its words.");
-  command->callback([options, &exit_code] { exit_code = run_make_model(*options); });
+  command.runs([options] { return run_make_model(*options); });
 }
 
 }  // namespace millrace::cli

@@ -28,21 +28,20 @@ EngineOptions engine_options(const ModelOptions& options, const ModelSession::Ne
 
 }  // namespace
 
-void add_model_options(CLI::App& command, ModelOptions& options, bool positional) {
+void add_model_options(Command& command, ModelOptions& options, bool positional) {
   add_model_name(command, options.model, positional);
+  command.option("-t,--threads", options.threads, "Lanes; as many as there are CPUs by default")
+      .range(1, 1024);
   command
-      .add_option("-t,--threads", options.threads, "Lanes; as many as there are CPUs by default")
-      ->check(CLI::Range(1, 1024));
-  command
-      .add_option("-c,--ctx-size", options.n_ctx,
-                  "Tokens of context; the model's own, at most 4096, by default")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
-  command.add_option("-b,--batch-size", options.n_batch, "Tokens of a prompt computed at once")
-      ->check(CLI::Range(int64_t{1}, int64_t{8192}))
-      ->capture_default_str();
-  command.add_option("--kv-type", options.kv_type, "What K and V are kept in: f16, bf16 or f32")
-      ->check(CLI::IsMember({"f16", "bf16", "f32"}))
-      ->capture_default_str();
+      .option("-c,--ctx-size", options.n_ctx,
+              "Tokens of context; the model's own, at most 4096, by default")
+      .range(1, 1 << 24);
+  command.option("-b,--batch-size", options.n_batch, "Tokens of a prompt computed at once")
+      .range(1, 8192)
+      .show_default();
+  command.option("--kv-type", options.kv_type, "What K and V are kept in: f16, bf16 or f32")
+      .one_of({"f16", "bf16", "f32"})
+      .show_default();
 }
 
 Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& options,

@@ -2,11 +2,11 @@
 // progress bar on stderr.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
 #include "base/status.h"
+#include "cli/app.h"
 #include "engine/engine.h"
 #include "kernels/pick.h"
 #include "machine/machine.h"
@@ -27,7 +27,7 @@ struct ModelOptions {
 };
 
 // Without `positional` the model goes by -m alone: see take_model().
-void add_model_options(CLI::App& command, ModelOptions& options, bool positional = true);
+void add_model_options(Command& command, ModelOptions& options, bool positional = true);
 
 class ModelSession {
  public:

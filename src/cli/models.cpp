@@ -51,16 +51,16 @@ int models(bool json) {
 
 }  // namespace
 
-void add_models(CLI::App& app, int& exit_code) {
+void add_models(App& app) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("models", "List the models that are on this machine");
-  command->footer(
+  Command command = app.add("models", "List the models that are on this machine");
+  command.footer(
       "Lists the model that comes with the program, and what lies in our own cache and in those\n"
       "of Hugging Face (HF_HOME, HF_HUB_CACHE), llama.cpp (LLAMA_CACHE), ollama (OLLAMA_MODELS)\n"
       "and LM Studio. Every command that takes a MODEL takes a name from this list, the\n"
       "beginning of one if it is the only such, or a path.");
-  command->add_flag("--json", *json, "Print JSON");
-  command->callback([json, &exit_code] { exit_code = models(*json); });
+  command.flag("--json", *json, "Print JSON");
+  command.runs([json] { return models(*json); });
 }
 
 }  // namespace millrace::cli

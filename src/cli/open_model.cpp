@@ -53,14 +53,13 @@ Result<std::string> path_of(const std::string& name) {
 
 }  // namespace
 
-CLI::Option* add_model_name(CLI::App& command, std::string& model, bool positional) {
+Option add_model_name(Command& command, std::string& model, bool positional) {
   return command
-      .add_option(
-          positional ? "-m,--model,model" : "-m,--model", model,
-          fmt::format("A path, or a name from 'millrace models'; without one {}, or {} where "
-                      "that cannot be got",
-                      kDefaultModel, kTinyModel))
-      ->type_name("MODEL");
+      .option(positional ? "-m,--model,model" : "-m,--model", model,
+              fmt::format("A path, or a name from 'millrace models'; without one {}, or {} where "
+                          "that cannot be got",
+                          kDefaultModel, kTinyModel))
+      .type_name("MODEL");
 }
 
 Status take_model(std::string& model, std::vector<std::string>& arguments, size_t n_least,

@@ -2,18 +2,18 @@
 // named.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "cli/app.h"
 #include "model/model_file.h"
 
 namespace millrace::cli {
 
 // The option, for a command whose only positional the model is; without `positional`, -m and
 // --model alone.
-CLI::Option* add_model_name(CLI::App& command, std::string& model, bool positional = true);
+Option add_model_name(Command& command, std::string& model, bool positional = true);
 
 // For a command with arguments behind its MODEL, which it takes `n_least` to `n_most` of: the first
 // of them is the model where -m did not name one and there is one more than it needs.

@@ -77,34 +77,33 @@ Result<Sum> measure(Options& options) {
   return sum;
 }
 
+int run_perplexity(Options& options) {
+  auto sum = measure(options);
+  if (!sum.ok()) return fail(sum.status());
+  const double perplexity = sum.value().perplexity();
+  if (options.json)
+    print_json(nlohmann::json{{"perplexity", perplexity}, {"tokens", sum.value().n_tokens}});
+  else
+    fmt::print("perplexity {:.4f} over {} tokens\n", perplexity, sum.value().n_tokens);
+  return 0;
+}
+
 }  // namespace
 
-void add_perplexity(CLI::App& app, int& exit_code) {
+void add_perplexity(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("perplexity", "How well a model expects a text");
-  add_model_options(*command, options->model, /*positional=*/false);
-  command->add_option("files", options->arguments, "A model, unless -m names it, and a text file")
-      ->required()
-      ->type_name("[MODEL] FILE");
+  Command command = app.add("perplexity", "How well a model expects a text");
+  add_model_options(command, options->model, /*positional=*/false);
+  command.option("files", options->arguments, "A model, unless -m names it, and a text file")
+      .required()
+      .type_name("[MODEL] FILE");
   command
-      ->add_option("--window", options->window,
-                   "Tokens of a window, each computed from an empty context")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20))
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &exit_code] {
-    auto sum = measure(*options);
-    if (!sum.ok()) {
-      exit_code = fail(sum.status());
-      return;
-    }
-    if (options->json)
-      print_json(nlohmann::json{{"perplexity", sum.value().perplexity()},
-                                {"tokens", sum.value().n_tokens}});
-    else
-      fmt::print("perplexity {:.4f} over {} tokens\n", sum.value().perplexity(),
-                 sum.value().n_tokens);
-  });
+      .option("--window", options->window,
+              "Tokens of a window, each computed from an empty context")
+      .range(2, 1 << 20)
+      .show_default();
+  command.flag("--json", options->json, "Print JSON");
+  command.runs([options] { return run_perplexity(*options); });
 }
 
 }  // namespace millrace::cli

@@ -60,25 +60,24 @@ Result<Pulled> pull_model(std::string_view what, PullWatch watch) {
   return pull(what, process_environment(), watch);
 }
 
-void add_pull(CLI::App& app, int& exit_code) {
+void add_pull(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("pull", "Get a model");
+  Command command = app.add("pull", "Get a model");
   command
-      ->add_option("model", options->model,
-                   "smollm2-135m, or hf:OWNER/REPO[:QUANT] from Hugging Face")
-      ->capture_default_str();
-  command->add_option("--tries", options->n_tries, "Of each request that breaks off")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "Print JSON");
-  command->footer(
+      .option("model", options->model, "smollm2-135m, or hf:OWNER/REPO[:QUANT] from Hugging Face")
+      .show_default();
+  command.option("--tries", options->n_tries, "Of each request that breaks off")
+      .range(1, 100)
+      .show_default();
+  command.flag("--json", options->json, "Print JSON");
+  command.footer(
       "Models go to $XDG_CACHE_HOME/millrace/models (~/.cache/millrace/models). What was cut off "
       "is\n"
       "taken up again by the next pull. Of a repository with GGUF files QUANT chooses one "
       "(Q4_K_M,\n"
       "or the only one, without it); of one with safetensors all are got.\n"
       "HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE mean what they do elsewhere.");
-  command->callback([options, &exit_code] { exit_code = run_pull(*options); });
+  command.runs([options] { return run_pull(*options); });
 }
 
 }  // namespace millrace::cli

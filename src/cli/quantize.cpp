@@ -65,25 +65,22 @@ int run_quantize(const Options& options) {
 
 }  // namespace
 
-void add_quantize(CLI::App& app, int& exit_code) {
+void add_quantize(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("quantize", "Write a model as GGUF with its weights in another type");
+  Command command = app.add("quantize", "Write a model as GGUF with its weights in another type");
   command
-      ->add_option(
-          "IN", options->in,
-          "A .gguf file (the first of a split model), a directory of safetensors, or a name")
-      ->required();
-  command->add_option("OUT", options->out, "The .gguf file to write")->required();
-  command->add_option("TYPE", options->type, fmt::format("One of {}", quant_type_names()))
-      ->required();
-  command->add_option("-t,--threads", options->n_threads, "How many threads (default: all CPUs)")
-      ->check(CLI::Range(1, 1024));
-  command->footer(
+      .option("IN", options->in,
+              "A .gguf file (the first of a split model), a directory of safetensors, or a name")
+      .required();
+  command.option("OUT", options->out, "The .gguf file to write").required();
+  command.option("TYPE", options->type, fmt::format("One of {}", quant_type_names())).required();
+  command.option("-t,--threads", options->n_threads, "How many threads (default: all CPUs)")
+      .range(1, 1024);
+  command.footer(
       "A tensor whose rows do not divide into the type's blocks gets another type, as in\n"
       "llama.cpp; norms and biases stay exact. A directory's config.json, tokenizer.json and chat\n"
       "template become the file's metadata.");
-  command->callback([options, &exit_code] { exit_code = run_quantize(*options); });
+  command.runs([options] { return run_quantize(*options); });
 }
 
 }  // namespace millrace::cli

@@ -106,31 +106,28 @@ int run_command(const Options& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app, int& exit_code) {
+void add_run(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("run", "Continue a prompt");
-  add_model_options(*command, options->model);
-  auto* prompt = command->add_option("-p,--prompt", options->prompt,
-                                     "The text to continue; standard input when it is a pipe");
-  command->add_option("-f,--file", options->file, "A file with the text to continue")
-      ->excludes(prompt);
+  Command command = app.add("run", "Continue a prompt");
+  add_model_options(command, options->model);
+  const Option prompt = command.option("-p,--prompt", options->prompt,
+                                       "The text to continue; standard input when it is a pipe");
+  command.option("-f,--file", options->file, "A file with the text to continue").excludes(prompt);
   command
-      ->add_option("-n,--n-predict", options->generation.max_tokens,
-                   "Tokens at most; -1: as many as the context holds")
-      ->capture_default_str();
-  add_sampling_options(*command, options->generation);
-  command->add_flag("--ignore-eos", options->generation.ignore_end,
-                    "Go on where the model would end");
-  command->add_flag("--special", options->special,
-                    "Control tokens in the prompt's text count as such");
+      .option("-n,--n-predict", options->generation.max_tokens,
+              "Tokens at most; -1: as many as the context holds")
+      .show_default();
+  add_sampling_options(command, options->generation);
+  command.flag("--ignore-eos", options->generation.ignore_end, "Go on where the model would end");
+  command.flag("--special", options->special, "Control tokens in the prompt's text count as such");
   command
-      ->add_option("--logprobs", options->generation.sampling.n_logprobs,
-                   "With --json: this many of the most likely tokens at each place")
-      ->check(CLI::Range(0, 100));
-  command->add_flag("--no-display-prompt", options->no_echo, "Print the continuation alone");
-  command->add_flag("--stats", options->stats, "Say how fast it was, on stderr");
-  command->add_flag("--json", options->json, "Print JSON at the end");
-  command->callback([options, &exit_code] { exit_code = run_command(*options); });
+      .option("--logprobs", options->generation.sampling.n_logprobs,
+              "With --json: this many of the most likely tokens at each place")
+      .range(0, 100);
+  command.flag("--no-display-prompt", options->no_echo, "Print the continuation alone");
+  command.flag("--stats", options->stats, "Say how fast it was, on stderr");
+  command.flag("--json", options->json, "Print JSON at the end");
+  command.runs([options] { return run_command(*options); });
 }
 
 }  // namespace millrace::cli

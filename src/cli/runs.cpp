@@ -73,16 +73,14 @@ int runs(const Options& options) {
 
 }  // namespace
 
-void add_runs(CLI::App& app, int& exit_code) {
+void add_runs(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("runs", "List the stored bench runs, or show one");
-  command->add_option("run", options->run, "Show this run's rows");
-  command->add_option("--db", options->db, "Where runs are kept");
-  command->add_option("--limit", options->limit, "The newest so many")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &exit_code] { exit_code = runs(*options); });
+  Command command = app.add("runs", "List the stored bench runs, or show one");
+  command.option("run", options->run, "Show this run's rows");
+  command.option("--db", options->db, "Where runs are kept");
+  command.option("--limit", options->limit, "The newest so many").range(1, 1000000).show_default();
+  command.flag("--json", options->json, "Print JSON");
+  command.runs([options] { return runs(*options); });
 }
 
 }  // namespace millrace::cli

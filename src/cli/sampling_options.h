@@ -1,12 +1,11 @@
 // The options that say how a command draws tokens, named as this ecosystem names them.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli/app.h"
 #include "engine/generate.h"
 
 namespace millrace::cli {
 
-void add_sampling_options(CLI::App& command, Generation& generation);
+void add_sampling_options(Command& command, Generation& generation);
 
 }  // namespace millrace::cli

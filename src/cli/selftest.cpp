@@ -110,16 +110,14 @@ int selftest(const Options& options) {
 
 }  // namespace
 
-void add_selftest(CLI::App& app, int& exit_code) {
+void add_selftest(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add(
       "selftest", "Check every kernel this host can run against its reference, and promise 1");
-  command->add_option("--device", options->device, "cpu or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
-  command->add_option("--op", options->op, "This op only");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &exit_code] { exit_code = selftest(*options); });
+  command.option("--device", options->device, "cpu or cuda").one_of({"cpu", "cuda"}).show_default();
+  command.option("--op", options->op, "This op only");
+  command.flag("--json", options->json, "Print JSON");
+  command.runs([options] { return selftest(*options); });
 }
 
 }  // namespace millrace::cli

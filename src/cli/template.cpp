@@ -167,34 +167,32 @@ int run_template(Options& options) {
 
 }  // namespace
 
-void add_template(CLI::App& app, int& exit_code) {
+void add_template(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "template", "Show the prompt that a model's chat template makes of messages");
-  add_model_name(*command, options->model, /*positional=*/false);
-  command->add_option("files", options->files, "A model, unless -m names it, and the messages")
-      ->required()
-      ->type_name("[MODEL] MESSAGES.json");
+  Command command =
+      app.add("template", "Show the prompt that a model's chat template makes of messages");
+  add_model_name(command, options->model, /*positional=*/false);
+  command.option("files", options->files, "A model, unless -m names it, and the messages")
+      .required()
+      .type_name("[MODEL] MESSAGES.json");
   command
-      ->add_option("--template", options->template_file,
-                   "Take this Jinja file in place of the model's")
-      ->type_name("FILE");
-  command->add_option("--tools", options->tools_file, "A list of tools in OpenAI's shape")
-      ->type_name("FILE");
+      .option("--template", options->template_file, "Take this Jinja file in place of the model's")
+      .type_name("FILE");
+  command.option("--tools", options->tools_file, "A list of tools in OpenAI's shape")
+      .type_name("FILE");
   command
-      ->add_option("--set", options->set,
-                   "A variable for the template, such as enable_thinking=false")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  command->add_flag("--no-generation-prompt", options->no_generation_prompt,
-                    "Do not open the assistant's turn at the end");
-  command->add_flag("--tokens", options->tokens, "Print the ids that the model would see");
-  command->add_flag("--json", options->json, "Print JSON: the text, and which of it was input");
-  command->footer(
+      .option("--set", options->set, "A variable for the template, such as enable_thinking=false")
+      .type_name("NAME=VALUE")
+      .one_value_each();
+  command.flag("--no-generation-prompt", options->no_generation_prompt,
+               "Do not open the assistant's turn at the end");
+  command.flag("--tokens", options->tokens, "Print the ids that the model would see");
+  command.flag("--json", options->json, "Print JSON: the text, and which of it was input");
+  command.footer(
       "MESSAGES.json is a list of messages in OpenAI's shape, or an object with messages, tools "
       "and\n"
       "chat_template_kwargs; - reads standard input.");
-  command->callback([options, &exit_code] { exit_code = run_template(*options); });
+  command.runs([options] { return run_template(*options); });
 }
 
 }  // namespace millrace::cli

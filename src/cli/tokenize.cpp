@@ -114,33 +114,34 @@ int detokenize(Options& options) {
 
 }  // namespace
 
-void add_tokenize(CLI::App& app, int& exit_code) {
+void add_tokenize(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("tokenize", "Show the tokens a model sees in a text");
-  add_model_name(*command, options->model, /*positional=*/false);
+  Command command = app.add("tokenize", "Show the tokens a model sees in a text");
+  add_model_name(command, options->model, /*positional=*/false);
   command
-      ->add_option("text", options->arguments,
-                   "A model, unless -m names it, and the text; standard input without")
-      ->type_name("[MODEL] [TEXT]");
-  command->add_option("--file", options->file, "Take the text from this file");
-  auto* json = command->add_flag("--json", options->json, "Print JSON: each token's id and piece");
-  command->add_flag("--ids", options->ids_only, "Print the ids alone, on one line")->excludes(json);
-  command->add_flag("--special", options->special, "Control tokens in the text count as such");
-  command->add_flag("--no-bos", options->no_bos, "Do not put what the model wants around the text");
-  command->callback([options, &exit_code] { exit_code = tokenize(*options); });
+      .option("text", options->arguments,
+              "A model, unless -m names it, and the text; standard input without")
+      .type_name("[MODEL] [TEXT]");
+  command.option("--file", options->file, "Take the text from this file");
+  const Option json =
+      command.flag("--json", options->json, "Print JSON: each token's id and piece");
+  command.flag("--ids", options->ids_only, "Print the ids alone, on one line").excludes(json);
+  command.flag("--special", options->special, "Control tokens in the text count as such");
+  command.flag("--no-bos", options->no_bos, "Do not put what the model wants around the text");
+  command.runs([options] { return tokenize(*options); });
 }
 
-void add_detokenize(CLI::App& app, int& exit_code) {
+void add_detokenize(App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("detokenize", "Show the text of token ids");
-  add_model_name(*command, options->model, /*positional=*/false);
+  Command command = app.add("detokenize", "Show the text of token ids");
+  add_model_name(command, options->model, /*positional=*/false);
   command
-      ->add_option("ids", options->arguments,
-                   "A model, unless -m names it, and token ids; standard input without")
-      ->type_name("[MODEL] [ID ...]");
-  command->add_flag("--json", options->json, "Print JSON, broken characters as U+FFFD");
-  command->add_flag("--special", options->special, "Show control tokens too");
-  command->callback([options, &exit_code] { exit_code = detokenize(*options); });
+      .option("ids", options->arguments,
+              "A model, unless -m names it, and token ids; standard input without")
+      .type_name("[MODEL] [ID ...]");
+  command.flag("--json", options->json, "Print JSON, broken characters as U+FFFD");
+  command.flag("--special", options->special, "Show control tokens too");
+  command.runs([options] { return detokenize(*options); });
 }
 
 }  // namespace millrace::cli
