@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "base/isa.h"
 #include "kernels/matmul/op.h"
@@ -248,27 +249,35 @@ void expand_q8_0(const std::byte* tile, const Run& run, std::byte* out, long lon
   return sum;
 }
 
-// How a kind of weight is multiplied: bytes, `Depth` products deep in 16 bits, or int16.
+// How a kind of weight is multiplied: bytes, `Depth` products deep in 16 bits, or int16. A tile's
+// two halves share a row's load; as many rows as leave two registers for the weights, one for the
+// row and one for a product.
 template <bool HasMin, int Depth>
 struct Bytes {
   static constexpr bool kMin = HasMin, kExtra = !HasMin;
   static constexpr int kRowBytes = kBlock, kWeights = kByteWeights;
   static constexpr int kTileBytes = kByteWeights + (HasMin ? 128 : 64);
+  static constexpr int kMaxRows = Depth == kGroups ? 6 : 3;
 
   template <int R>
-  [[gnu::always_inline]] static void dot(const std::byte* w, const At<R>& q, __m256i (&sum)[R]) {
-    __m256i narrow[R];
+  [[gnu::always_inline]] static void dot(const std::byte* w, const At<R>& q, __m256i (&sum)[R][2]) {
+    __m256i narrow[R][2];
     const __m256i one = _mm256_set1_epi16(1);
 #pragma GCC unroll 8
     for (int g = 0; g < kGroups; ++g) {
-      const __m256i four = bytes_at(w + 64 * g);
+      const __m256i four[2] = {bytes_at(w + 64 * g), bytes_at(w + 64 * g + 32)};
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        const __m256i product = _mm256_maddubs_epi16(four, words_of(q[r] + 4 * g));
-        narrow[r] = g % Depth == 0 ? product : in_order(_mm256_add_epi16(narrow[r], product));
-        if (g % Depth != Depth - 1) continue;
-        const __m256i widened = _mm256_madd_epi16(narrow[r], one);
-        sum[r] = g < Depth ? widened : _mm256_add_epi32(sum[r], widened);
+        const __m256i x = words_of(q[r] + 4 * g);
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; ++h) {
+          const __m256i product = _mm256_maddubs_epi16(four[h], x);
+          narrow[r][h] =
+              g % Depth == 0 ? product : in_order(_mm256_add_epi16(narrow[r][h], product));
+          if (g % Depth != Depth - 1) continue;
+          const __m256i widened = _mm256_madd_epi16(narrow[r][h], one);
+          sum[r][h] = g < Depth ? widened : _mm256_add_epi32(sum[r][h], widened);
+        }
       }
     }
   }
@@ -278,68 +287,122 @@ struct Words {
   static constexpr bool kMin = false, kExtra = false;
   static constexpr int kRowBytes = 2 * kBlock, kWeights = kWideWeights;
   static constexpr int kTileBytes = kWideWeights + 64;
+  static constexpr int kMaxRows = 6;
 
   template <int R>
-  [[gnu::always_inline]] static void dot(const std::byte* w, const At<R>& q, __m256i (&sum)[R]) {
+  [[gnu::always_inline]] static void dot(const std::byte* w, const At<R>& q, __m256i (&sum)[R][2]) {
 #pragma GCC unroll 16
     for (int i = 0; i < 2 * kGroups; ++i) {
-      const __m256i two = bytes_at(w + 64 * i);
+      const __m256i two[2] = {bytes_at(w + 64 * i), bytes_at(w + 64 * i + 32)};
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        const __m256i product = _mm256_madd_epi16(two, words_of(q[r] + 4 * i));
-        sum[r] = i == 0 ? product : in_order(_mm256_add_epi32(sum[r], product));
+        const __m256i x = words_of(q[r] + 4 * i);
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; ++h) {
+          const __m256i product = _mm256_madd_epi16(two[h], x);
+          sum[r][h] = i == 0 ? product : in_order(_mm256_add_epi32(sum[r][h], product));
+        }
       }
     }
   }
 };
 
-// Half a tile times R rows.
+// A tile times R rows. The f32 sums wait in memory while a block is multiplied, whose integer sums
+// take the registers.
 template <class Kind, int R>
-[[gnu::always_inline]] inline void multiply_half(const Product& p, int half) {
+void multiply_rows(const Product& p) {
   At<R> q(p.x.q, p.x.q_stride), dx(p.x.dx, p.x.dx_stride), extra(p.x.extra, p.x.extra_stride);
-  float* y = p.y + kHalf * half;
-  const long long live = p.n_live - kHalf * half;
-  __m256 acc[R];
+  __m256 acc[R][2];
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r)
-    acc[r] = p.first ? _mm256_setzero_ps() : _mm256_maskload_ps(y + r * p.y_stride, mask_of(live));
-  const std::byte* w = p.w + 32 * half;
+  for (int r = 0; r < R; ++r) {
+    float* y = p.y + r * p.y_stride;
+    __builtin_prefetch(y, 1);  // a store that waits for its line holds up those behind it
+    acc[r][0] = acc[r][1] = _mm256_setzero_ps();
+    if (p.first) continue;
+    acc[r][0] = _mm256_maskload_ps(y, mask_of(p.n_live));
+    acc[r][1] = _mm256_maskload_ps(y + kHalf, mask_of(p.n_live - kHalf));
+  }
+  const std::byte* w = p.w;
   for (long long b = 0; b < p.n_blocks; ++b, w += Kind::kTileBytes) {
-    __m256i sum[R];
+    asm("" : "+m"(acc));  // so that they wait there
+    __m256i sum[R][2];
     Kind::dot(w, q, sum);
-    const __m256 d = _mm256_load_ps(reinterpret_cast<const float*>(w + Kind::kWeights));
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      if (Kind::kExtra) sum[r] = _mm256_add_epi32(sum[r], words_of(extra[r]));
-      acc[r] =
-          _mm256_fmadd_ps(_mm256_mul_ps(d, floats_of(dx[r])), _mm256_cvtepi32_ps(sum[r]), acc[r]);
-      if (!Kind::kMin) continue;
-      const __m256 m = _mm256_load_ps(reinterpret_cast<const float*>(w + Kind::kWeights + 64));
-      acc[r] = _mm256_fmadd_ps(m, floats_of(extra[r]), acc[r]);
-    }
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; ++h) {
+        const auto* scales = reinterpret_cast<const float*>(w + Kind::kWeights + 32 * h);
+        if (Kind::kExtra) sum[r][h] = _mm256_add_epi32(sum[r][h], words_of(extra[r]));
+        const __m256 scale = _mm256_mul_ps(_mm256_load_ps(scales), floats_of(dx[r]));
+        acc[r][h] = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(sum[r][h]), acc[r][h]);
+        if (Kind::kMin)
+          acc[r][h] =
+              _mm256_fmadd_ps(_mm256_load_ps(scales + kOutputs), floats_of(extra[r]), acc[r][h]);
+      }
     q.advance(Kind::kRowBytes);
     dx.advance(4);
     extra.advance(4);
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) store(y + r * p.y_stride, live, acc[r]);
+  for (int r = 0; r < R; ++r) {
+    float* y = p.y + r * p.y_stride;
+    store(y, p.n_live, acc[r][0]);
+    if (p.n_live > kHalf) store(y + kHalf, p.n_live - kHalf, acc[r][1]);
+  }
 }
 
-template <class Kind, int R>
-void multiply_tile(const Product& p) {
-  multiply_half<Kind, R>(p, 0);
-  if (p.n_live > kHalf) multiply_half<Kind, R>(p, 1);
+// Half a packed tile of Q8_0 times R rows, widened as it passes: for a few rows cheaper than
+// writing it down first.
+template <int R>
+[[gnu::always_inline]] inline void multiply_packed_half(const Product& p, int half) {
+  At<R> q(p.x.q, p.x.q_stride), dx(p.x.dx, p.x.dx_stride);
+  __m256 acc[R] = {};
+  const std::byte* block = p.w;
+  for (long long b = 0; b < p.n_blocks; ++b, block += kQ8_0.at.bytes) {
+    asm("" : "+m"(acc));  // they wait in memory
+    __m256i sum[R];
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g) {
+      if (half == 0 && g % 2 == 0) _mm_prefetch(block + kAhead + 64 * g, _MM_HINT_T0);
+      const Wide w = widen(unbiased(bytes_at(block + kQ8_0.at.q + 64 * g + 32 * half)));
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const __m256i even = _mm256_madd_epi16(w.even, words_of(q[r] + 4 * g));
+        sum[r] = g == 0 ? even : in_order(_mm256_add_epi32(sum[r], even));
+        const __m256i odd = _mm256_madd_epi16(w.odd, words_of(q[r] + kBlock + 4 * g));
+        sum[r] = in_order(_mm256_add_epi32(sum[r], odd));
+      }
+    }
+    const __m256 d = f16_at(block + 16 * half);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m256 scale = _mm256_mul_ps(d, floats_of(dx[r]));
+      acc[r] = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(sum[r]), acc[r]);
+    }
+    q.advance(Words::kRowBytes);
+    dx.advance(4);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+    store(p.y + r * p.y_stride + kHalf * half, p.n_live - kHalf * half, acc[r]);
 }
 
-constexpr int kMaxRows = 6;
+template <int R>
+void multiply_packed(const Product& p) {
+  multiply_packed_half<R>(p, 0);
+  if (p.n_live > kHalf) multiply_packed_half<R>(p, 1);
+}
+
+template <class Kind, int... R>
+void multiply_in(const Product& p, int n_rows, std::integer_sequence<int, R...>) {
+  using Call = void (*)(const Product&);
+  static constexpr Call kCalls[] = {multiply_rows<Kind, R + 1>...};
+  kCalls[n_rows - 1](p);
+}
 
 template <class Kind>
 void multiply(const Product& p, int n_rows, int) {
-  using Call = void (*)(const Product&);
-  static constexpr Call kCalls[kMaxRows] = {multiply_tile<Kind, 1>, multiply_tile<Kind, 2>,
-                                            multiply_tile<Kind, 3>, multiply_tile<Kind, 4>,
-                                            multiply_tile<Kind, 5>, multiply_tile<Kind, 6>};
-  kCalls[n_rows - 1](p);
+  multiply_in<Kind>(p, n_rows, std::make_integer_sequence<int, Kind::kMaxRows>());
 }
 
 template <const Format& F, class Kind>
@@ -349,8 +412,9 @@ constexpr tiles16::TileKernel kernel_for() {
           .wide_q_bytes = Kind::kRowBytes == kBlock ? 0 : Kind::kRowBytes,
           .extra_bytes = 4,
           .expanded_bytes = Kind::kTileBytes,
-          .max_rows = kMaxRows,
+          .max_rows = Kind::kMaxRows,
           .max_tiles = 1,
+          .panel_bytes = 384 << 10,
           .packed_rows = 0,
           .max_packed_rows = 0,
           .max_packed_tiles = 0,
@@ -361,8 +425,20 @@ constexpr tiles16::TileKernel kernel_for() {
           .multiply_packed = nullptr};
 }
 
+void multiply_few(const Product& p, int n_rows, int) {
+  using Call = void (*)(const Product&);
+  static constexpr Call kCalls[] = {multiply_packed<1>, multiply_packed<2>, multiply_packed<3>,
+                                    multiply_packed<4>, multiply_packed<5>, multiply_packed<6>,
+                                    multiply_packed<7>, multiply_packed<8>};
+  kCalls[n_rows - 1](p);
+}
+
 constexpr tiles16::TileKernel q8_0_kernel() {
   tiles16::TileKernel kernel = kernel_for<kQ8_0, Words>();
+  kernel.packed_rows = 16;
+  kernel.max_packed_rows = 8;
+  kernel.max_packed_tiles = 1;
+  kernel.multiply_packed = multiply_few;
   kernel.prepare = prepare_q8_0;
   kernel.expand = expand_q8_0;
   return kernel;

@@ -288,6 +288,7 @@ tiles16::TileKernel kernel_like(DType like) {
   tiles16::TileKernel kernel = kernel_of(like);
   kernel.tile_bytes = [](long long k) { return kquant_tile_bytes(Format::kType, k); };
   kernel.unit_blocks = kBlocks;
+  kernel.packed_rows = 0;
   kernel.one_row = one_row<Format>;
   kernel.expand = expand<Format>;
   return kernel;

@@ -180,6 +180,7 @@ void multiply_expanded(const Product& p) {
     __m512 d[T], m[T];
     sums.begin_block();
     sums.fetch_next();
+    fetch_next_y<T, R>(p, b);
 #pragma GCC unroll 8
     for (int g = 0; g < kGroups; ++g) {
 #pragma GCC unroll 8
@@ -284,6 +285,7 @@ constexpr tiles16::TileKernel kernel_for() {
           .expanded_bytes = expanded_bytes(F.has_min),
           .max_rows = kMaxRows,
           .max_tiles = kMaxTiles,
+          .panel_bytes = kPanelBytes,
           .packed_rows = kPackedRows,
           .max_packed_rows = F.packed_rows,
           .max_packed_tiles = F.packed_tiles,

@@ -347,6 +347,7 @@ void multiply_six(const Product& p) {
   SixSums<T, R> sums(p);
   const std::byte* w = p.w;
   for (long long b = 0; b < p.n_blocks; ++b, w += T * Q6K::kExpandedBytes) {
+    fetch_next_y<T, R>(p, b);
     sums.add_half(w, 0);
     sums.add_half(w, 1);
     sums.end_block(w);
@@ -442,6 +443,7 @@ tiles16::TileKernel kernel_for(DType type) {
           .expanded_bytes = Q6K::kExpandedBytes,
           .max_rows = 4,
           .max_tiles = 2,
+          .panel_bytes = kPanelBytes,
           .packed_rows = 0,
           .max_packed_rows = 0,
           .max_packed_tiles = 0,

@@ -8,9 +8,8 @@ namespace millrace::matmul::tiles16 {
 namespace {
 
 // Two tiles of 18 expanded blocks are 20 KB: with the rows that pass and the next tiles' bytes they
-// fit 32 KB of L1. A panel of rows leaves most of 1 MB of L2 to what streams past it.
+// fit 32 KB of L1.
 constexpr long long kChunkBlocks = 18;
-constexpr long long kPanelBytes = 384 << 10;
 constexpr long long kLeastPanelRows = 24;
 
 long long ceil_div(long long a, long long b) {
@@ -48,7 +47,7 @@ Plan plan_of(const Args& a, const TileKernel& kernel) {
   p.extra_stride = kernel.extra_bytes * p.n_blocks;
   p.wide_stride = p.n_blocks * kernel.wide_q_bytes;
   const long long row_bytes = quantize::row_bytes(a.k) + p.extra_stride + p.wide_stride;
-  p.panels = parts_of_at_most(a.n_rows, std::max(kPanelBytes / row_bytes, kLeastPanelRows));
+  p.panels = parts_of_at_most(a.n_rows, std::max(kernel.panel_bytes / row_bytes, kLeastPanelRows));
   p.chunks = parts_of_at_most(p.n_blocks / kernel.unit_blocks, kChunkBlocks / kernel.unit_blocks);
   p.extra_bytes = round_up(p.panels.part(0) * p.extra_stride, 64);
   p.wide_bytes = round_up(p.panels.part(0) * p.wide_stride, 64);

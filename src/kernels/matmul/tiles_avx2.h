@@ -60,7 +60,7 @@ struct Wide {
   __m256i even, odd;
 };
 [[gnu::always_inline]] inline Wide widen(__m256i bytes) {
-  return {_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8), _mm256_srai_epi16(bytes, 8)};
+  return {_mm256_maddubs_epi16(_mm256_set1_epi16(1), bytes), _mm256_srai_epi16(bytes, 8)};
 }
 
 }  // namespace millrace::matmul::avx2

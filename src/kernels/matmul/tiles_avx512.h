@@ -21,6 +21,7 @@ inline constexpr int kGroups = quantize::kBlock / 4;  // of four k: one vpdpbusd
 inline constexpr int kMaxRows = 4, kMaxTiles = 3;     // of expanded weights: 12 int, 12 f32 sums
 inline constexpr int kPackedRows = 24;                // beyond, a tile is expanded once
 inline constexpr int kAhead = 2048;                   // how far one row fetches in each stream
+inline constexpr int kPanelBytes = 640 << 10;         // hosts with AVX-512 have 1 MB of L2 and more
 
 const tiles16::TileKernel& kernel_of(DType type);
 
@@ -49,6 +50,16 @@ template <class T>
   return _mm512_mask_mov_ps(sum, nan, _mm512_castsi512_ps(_mm512_set1_epi32(kNanBits)));
 }
 
+// Where the next group of R rows will be written, a row with each of the first blocks. A store that
+// waits for its line holds up those behind it; asked for all at once, the lines would take every
+// fill buffer from what is being multiplied.
+template <int T, int R>
+[[gnu::always_inline]] inline void fetch_next_y(const tiles16::Product& p, long long b) {
+  if (b >= R) return;
+#pragma GCC unroll 8
+  for (int t = 0; t < T; ++t) __builtin_prefetch(p.y + (R + b) * p.y_stride + 16 * t, 1);
+}
+
 // T tiles of 16 outputs times R rows in registers: T * R integer sums and as many f32 sums.
 template <int T, int R, bool Min>
 struct Sums {
@@ -59,12 +70,16 @@ struct Sums {
   [[gnu::always_inline]] explicit Sums(const tiles16::Product& p)
       : q(p.x.q, p.x.q_stride), dx(p.x.dx, p.x.dx_stride), extra(p.x.extra, p.x.extra_stride) {
 #pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) {
-      const __mmask16 live = p.first ? 0 : mask_of(p.n_live - 16 * t);
+    for (int t = 0; t < T; ++t)
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) acc[t][r] = _mm512_setzero_ps();
+    if (p.first) return;
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t)
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r)
-        acc[t][r] = _mm512_maskz_loadu_ps(live, p.y + r * p.y_stride + 16 * t);
-    }
+        acc[t][r] =
+            _mm512_maskz_loadu_ps(mask_of(p.n_live - 16 * t), p.y + r * p.y_stride + 16 * t);
   }
 
   [[gnu::always_inline]] void begin_block() {
