@@ -124,6 +124,15 @@ class Case(unittest.TestCase):
         for word in words.split("|"):
             self.assertIn(word, ran.stderr)
 
+    def wait_until(self, happened, ran):
+        """While `ran` runs, for 20 s at most."""
+        deadline = time.monotonic() + 20
+        while not happened():
+            if time.monotonic() > deadline or ran.poll() is not None:
+                ran.kill()
+                self.fail(f"it did not come to that: {ran.wait()}")
+            time.sleep(0.01)
+
     def listed(self, shipped=False):
         """What `millrace models` lists: what was got, or what comes with the program."""
         entries = json.loads(self.millrace("models", "--json").stdout)
@@ -357,8 +366,7 @@ class Hub(Case):
 
         self.server.files[FILE] = slowly
         first = subprocess.Popen([MILLRACE, "pull", "hf:o/r"], env=self.environment, stdout=subprocess.DEVNULL)
-        while not self.server.asked_for(FILE):
-            time.sleep(0.01)
+        self.wait_until(lambda: self.server.asked_for(FILE), first)
         self.refuses(1, "another process", "hf:o/r")
         went_on.set()
         self.assertEqual(first.wait(20), 0)
@@ -378,8 +386,7 @@ class Hub(Case):
         self.server.files[FILE] = half
         ran = subprocess.Popen([MILLRACE, "pull", "hf:o/r"], env=self.environment, stderr=subprocess.PIPE)
         part = f"{self.cache}/{PLACE}.part"
-        while not os.path.exists(part) or os.path.getsize(part) < 1_000_000:
-            time.sleep(0.01)
+        self.wait_until(lambda: os.path.exists(part) and os.path.getsize(part) >= 1_000_000, ran)
         ran.send_signal(signal.SIGINT)
         self.assertIn(b"interrupted", ran.communicate(timeout=20)[1])
         self.assertEqual(ran.returncode, 130)
@@ -468,9 +475,9 @@ class Package(PipCase):
     def hang(self):
         self.stand_in(f'echo half >"$1/x.whl"; sleep 60 & echo $! >{self.home}/sleeper; wait')
         ran = subprocess.Popen([MILLRACE, "pull"], env=self.environment, stderr=subprocess.DEVNULL)
-        while not os.path.exists(f"{self.home}/sleeper") or not os.path.getsize(f"{self.home}/sleeper"):
-            time.sleep(0.01)
-        with open(f"{self.home}/sleeper") as file:
+        sleeper = f"{self.home}/sleeper"
+        self.wait_until(lambda: os.path.exists(sleeper) and os.path.getsize(sleeper), ran)
+        with open(sleeper) as file:
             return ran, int(file.read())
 
     def assert_gone(self, pid):
