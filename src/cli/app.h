@@ -40,8 +40,8 @@ class Command {
  public:
   Command(CLI::App& app, int& exit_code) : app_(&app), exit_code_(&exit_code) {}
 
-  // `names` as "-t,--threads", or a bare word for a positional. T is bool for a flag, else a
-  // string, a number, or a vector of them: those that app.cpp names.
+  // `names` as "-t,--threads", or a bare word for a positional. T is a string, a number or a vector
+  // of them: those that app.cpp names.
   template <class T>
   Option option(const std::string& names, T& value, const std::string& help);
   Option flag(const std::string& names, bool& value, const std::string& help);
