@@ -106,6 +106,9 @@ Line LineEditor::read(const std::string& prompt) {
   if (edit_->edit == nullptr) return {Line::Kind::end, ""};
   edit_->prompt = prompt;
   edit_->interrupted = false;
+  // Before the prompt, not after it as el_gets does: a Ctrl-D in between would become a character
+  // of the line.
+  el_set(edit_->edit, EL_PREP_TERM, 1);
   edit_->mark_pastes(true);
   int n = 0;
   const char* got = el_gets(edit_->edit, &n);
