@@ -285,6 +285,7 @@ constexpr tiles16::TileKernel kernel_for() {
           .expanded_bytes = expanded_bytes(F.has_min),
           .max_rows = kMaxRows,
           .max_tiles = kMaxTiles,
+          .chunk_bytes = kChunkBytes,
           .panel_bytes = kPanelBytes,
           .packed_rows = kPackedRows,
           .max_packed_rows = F.packed_rows,

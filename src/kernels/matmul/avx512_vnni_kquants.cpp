@@ -443,6 +443,7 @@ tiles16::TileKernel kernel_for(DType type) {
           .expanded_bytes = Q6K::kExpandedBytes,
           .max_rows = 4,
           .max_tiles = 2,
+          .chunk_bytes = kChunkBytes,
           .panel_bytes = kPanelBytes,
           .packed_rows = 0,
           .max_packed_rows = 0,

@@ -7,9 +7,6 @@
 namespace millrace::matmul::tiles16 {
 namespace {
 
-// Two tiles of 18 expanded blocks are 20 KB: with the rows that pass and the next tiles' bytes they
-// fit 32 KB of L1.
-constexpr long long kChunkBlocks = 18;
 constexpr long long kLeastPanelRows = 24;
 
 long long ceil_div(long long a, long long b) {
@@ -46,13 +43,16 @@ Plan plan_of(const Args& a, const TileKernel& kernel) {
   p.packed = a.n_rows <= kernel.packed_rows;
   p.extra_stride = kernel.extra_bytes * p.n_blocks;
   p.wide_stride = p.n_blocks * kernel.wide_q_bytes;
-  const long long row_bytes = quantize::row_bytes(a.k) + p.extra_stride + p.wide_stride;
+  // What of a row is read again and again: of a widened one the scales alone beside that.
+  const long long own_bytes = p.wide_stride == 0 ? quantize::row_bytes(a.k) : 4 * p.n_blocks;
+  const long long row_bytes = own_bytes + p.extra_stride + p.wide_stride;
   p.panels = parts_of_at_most(a.n_rows, std::max(kernel.panel_bytes / row_bytes, kLeastPanelRows));
-  p.chunks = parts_of_at_most(p.n_blocks / kernel.unit_blocks, kChunkBlocks / kernel.unit_blocks);
+  const long long unit_bytes = kernel.unit_blocks * kernel.max_tiles * kernel.expanded_bytes;
+  p.chunks = parts_of_at_most(p.n_blocks / kernel.unit_blocks,
+                              std::max(kernel.chunk_bytes / unit_bytes, 1LL));
   p.extra_bytes = round_up(p.panels.part(0) * p.extra_stride, 64);
   p.wide_bytes = round_up(p.panels.part(0) * p.wide_stride, 64);
-  const long long chunk_blocks = p.packed ? 0 : p.chunks.part(0) * kernel.unit_blocks;
-  p.chunk_bytes = chunk_blocks * kernel.max_tiles * kernel.expanded_bytes;
+  p.chunk_bytes = p.packed ? 0 : p.chunks.part(0) * unit_bytes;
   return p;
 }
 

@@ -101,7 +101,8 @@ struct TileKernel {
   int extra_bytes;     // of a row's block
   int expanded_bytes;  // of a tile's block
   int max_rows, max_tiles;  // of one multiply
-  int panel_bytes;          // of rows that stay in L2, with room for what streams past them
+  int chunk_bytes;          // of expanded blocks that stay in L1, with room for what passes them
+  int panel_bytes;          // of rows that stay in L2, likewise
   // Up to packed_rows (0: never), expanding a tile costs more than decoding it for every group.
   int packed_rows;
   int max_packed_rows, max_packed_tiles;  // of one multiply_packed

@@ -21,7 +21,8 @@ inline constexpr int kGroups = quantize::kBlock / 4;  // of four k: one vpdpbusd
 inline constexpr int kMaxRows = 4, kMaxTiles = 3;     // of expanded weights: 12 int, 12 f32 sums
 inline constexpr int kPackedRows = 24;                // beyond, a tile is expanded once
 inline constexpr int kAhead = 2048;                   // how far one row fetches in each stream
-inline constexpr int kPanelBytes = 640 << 10;         // hosts with AVX-512 have 1 MB of L2 and more
+// Three tiles of 18 blocks, of 48 KB of L1; hosts with AVX-512 have 1 MB of L2 and more.
+inline constexpr int kChunkBytes = 35 << 10, kPanelBytes = 640 << 10;
 
 const tiles16::TileKernel& kernel_of(DType type);
 
