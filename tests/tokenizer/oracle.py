@@ -74,14 +74,21 @@ def byte_level_ids(tokenizer, data):
     return ids
 
 
+def holds_stand_ins(data):
+    """Characters of its own that look like stand-ins: what they become cannot be told."""
+    return any(STAND_IN <= ord(char) < STAND_IN + 256 for char in data.decode(errors="ignore"))
+
+
 def _without_stand_ins(ids, byte_ids):
     """Byte tokens of a stand-in's three bytes become the one of the byte it stands for."""
     values = {id: byte for byte, id in byte_ids.items()}
     out, at = [], 0
     while at < len(ids):
         three = [values.get(id) for id in ids[at:at + 3]]
-        if len(three) == 3 and None not in three and 0xEE == three[0]:
-            out.append(byte_ids[ord(bytes(three).decode()) - STAND_IN])
+        is_private = len(three) == 3 and None not in three and three[0] == 0xEE
+        stands_for = ord(bytes(three).decode()) - STAND_IN if is_private else None
+        if stands_for in byte_ids:
+            out.append(byte_ids[stands_for])
             at += 3
         else:
             out.append(ids[at])
