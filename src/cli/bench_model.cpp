@@ -184,9 +184,11 @@ nlohmann::json to_json(const Row& row) {
 struct Report {
   std::vector<Row> rows;
   double load_s = 0, first_token_s = 0, read_gbps = 0;
-  size_t pss_bytes = 0, weight_bytes = 0;
+  size_t pss_bytes = 0, weight_bytes = 0, llc_bytes = 0;
   int n_lanes = 0;
   std::string noise;
+
+  bool weights_fit_cache() const { return weight_bytes <= llc_bytes; }
 };
 
 void print(const Report& report, const BenchModelOptions& options) {
@@ -198,6 +200,11 @@ void print(const Report& report, const BenchModelOptions& options) {
     fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10}\n", "", "tokens", "context",
                "best tok/s", "median", "GB/s", "% of floor");
     for (const Row& row : report.rows) print_row(row);
+    if (report.weights_fit_cache())
+      fmt::print(
+          "\nthe weights fit the last-level cache ({:.0f} MB): the floor is that of reading "
+          "them from memory,\nand what stays in the cache between tokens goes below it\n",
+          static_cast<double>(report.llc_bytes) * 1e-6);
     if (!report.noise.empty()) fmt::print("\n{}; do not quote these numbers\n", report.noise);
     return;
   }
@@ -205,7 +212,8 @@ void print(const Report& report, const BenchModelOptions& options) {
       {"model", options.model},        {"lanes", report.n_lanes},
       {"load_s", report.load_s},       {"load_to_first_token_s", report.first_token_s},
       {"pss_bytes", report.pss_bytes}, {"weight_bytes", report.weight_bytes},
-      {"read_gb_s", report.read_gbps}, {"noise", report.noise}};
+      {"read_gb_s", report.read_gbps}, {"weights_fit_cache", report.weights_fit_cache()},
+      {"noise", report.noise}};
   for (const Row& row : report.rows) out[row.what].push_back(to_json(row));
   print_json(out);
 }
@@ -234,6 +242,7 @@ Result<Report> measure(const BenchModelOptions& options) {
   report.pss_bytes = pss_bytes();
   report.load_s = session->load_seconds();
   report.weight_bytes = engine.network().weight_bytes();
+  report.llc_bytes = session->machine().llc_bytes;
   report.n_lanes = session->team().size();
   const Ceilings ceilings = measure_ceilings(session->machine(), Effort::quick);
   report.read_gbps = report.n_lanes == 1 ? ceilings.read_gbps_one : ceilings.read_gbps_all;

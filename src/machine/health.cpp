@@ -21,6 +21,10 @@ void examine_cpu(const Machine& m, const Ceilings& c, Findings& out) {
                    "this CPU shows no AVX2: kernels fall back to plain code, many times slower",
                    "use an x86-64 CPU of 2013 or later; on a virtual machine, pass the host's CPU "
                    "features through"});
+  if (m.has_amx)
+    out.push_back({Severity::note,
+                   "this CPU has AMX, which no kernel here uses: its int8 ceiling is not counted",
+                   "nothing to do: src/kernels/matmul/README.md has the measurement"});
   if (m.n_cpus == 1)
     out.push_back({Severity::warning, "one CPU: a single lane cannot use the memory bandwidth",
                    "give the process more CPUs (taskset, container or virtual machine settings)"});

@@ -48,6 +48,7 @@ TEST(Health, EveryProblemIsNamedWithARemedy) {
   m.cpus.clear();
   m.cpu_quota = 1.5;
   m.n_numa_nodes = 2;
+  m.has_amx = true;
   m.memory_available_bytes = size_t{1} << 30;
   m.huge_pages = "never";
   m.gpus.clear();
@@ -62,6 +63,7 @@ TEST(Health, EveryProblemIsNamedWithARemedy) {
                            "to meet", "not quiet"})
     expect_finding(all, Severity::warning, part);
   expect_finding(all, Severity::note, "NUMA");
+  expect_finding(all, Severity::note, "AMX");
   expect_finding(all, Severity::note, "hardly more");
   EXPECT_EQ(all.back().severity, Severity::note);
 }

@@ -47,4 +47,8 @@ bool cpu_has(Isa isa) {
   return false;
 }
 
+bool cpu_has_amx() {
+  return __builtin_cpu_supports("amx-int8");
+}
+
 }  // namespace millrace

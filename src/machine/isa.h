@@ -22,5 +22,6 @@ inline bool is_cuda(Isa isa) {
 
 // Whether this CPU and its operating system run `isa`; false for the CUDA ones.
 bool cpu_has(Isa isa);
+bool cpu_has_amx();
 
 }  // namespace millrace

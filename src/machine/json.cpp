@@ -75,6 +75,7 @@ std::string to_json(const Machine& m) {
                   {"cpus", m.cpus},
                   {"cpu_quota", m.cpu_quota},
                   {"isas", isas},
+                  {"has_amx", m.has_amx},
                   {"l1d_bytes", m.l1d_bytes},
                   {"l2_bytes", m.l2_bytes},
                   {"llc_bytes", m.llc_bytes},

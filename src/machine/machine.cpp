@@ -53,6 +53,7 @@ void find_memory(const HostFiles& host, const CgroupLimits& limits, Machine& m) 
 void find_isas(Machine& m) {
   for (Isa isa : {Isa::generic, Isa::avx2, Isa::avx512, Isa::avx512_vnni, Isa::avx512_bf16})
     if (cpu_has(isa)) m.isas.push_back(isa);
+  m.has_amx = cpu_has_amx();
   const int sm = m.gpus.empty() ? 0 : m.gpus.front().sm;
   if (sm >= 80) m.isas.push_back(Isa::sm80);
   if (sm == 90) m.isas.push_back(Isa::sm90);

@@ -28,6 +28,7 @@ struct Machine {
                                 // whose shares the scheduler must stay free to move
   double cpu_quota = 0;         // CPUs' worth of time the control group grants; 0: no limit
   std::vector<Isa> isas;        // CPU instruction sets, and the CUDA ones of gpus[0]
+  bool has_amx = false;         // int8 tiles: no kernel uses them, no ceiling counts them
   size_t l1d_bytes = 32 << 10;  // per core
   size_t l2_bytes = 1 << 20;    // per core
   size_t llc_bytes = 32 << 20;  // last level, all instances the allowed CPUs share
