@@ -284,9 +284,7 @@ void add_model_bench(Command& command, BenchModelOptions& model) {
       .delimiter(',')
       .range(0, 1 << 24)
       .show_default();
-  whole.option("-b,--batch-size", model.n_batch, "Tokens of the prompt computed at once")
-      .range(1, 8192)
-      .show_default();
+  whole.option("-b,--batch-size", model.n_batch, kBatchHelp).range(1, 8192);
   whole.option("-r,--repetitions", model.repeats, "How often each is measured")
       .range(1, 1000)
       .show_default();

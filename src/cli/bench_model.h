@@ -15,7 +15,7 @@ struct BenchModelOptions {
   int threads = 0;
   std::vector<int64_t> prompts = {512};
   int64_t n_decode = 128;
-  int64_t n_batch = kDefaultBatch;
+  int64_t n_batch = 0;  // 0: what suits the model
   std::vector<int64_t> contexts = {0};
   int repeats = 3;
   bool json = false;

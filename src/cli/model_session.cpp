@@ -16,12 +16,20 @@ int64_t context_of(const ModelOptions& options, const Config& config) {
   return options.n_ctx > 0 ? options.n_ctx : std::min(config.n_ctx, kDefaultContext);
 }
 
+// Outputs of 64 rows stay in the second-level cache between the kernels. Of experts each has some
+// of the rows only: with more of them its weights serve more rows (Qwen3-30B-A3B's shapes, four
+// layers, prompts of 512: 913 tok/s with 64 rows, 1055 with 128, 1201 with 256, 1218 with 512).
+int64_t batch_of(const ModelOptions& options, const Config& config) {
+  if (options.n_batch > 0) return options.n_batch;
+  return config.n_experts > 0 ? 256 : 64;
+}
+
 EngineOptions engine_options(const ModelOptions& options, const ModelSession::Needs& needs,
                              const Config& config) {
   const int64_t n_ctx = context_of(options, config);
   return {.n_ctx = n_ctx,
           .max_seqs = needs.max_seqs,
-          .max_rows = std::min(options.n_batch, n_ctx * needs.max_seqs),
+          .max_rows = std::min(batch_of(options, config), n_ctx * needs.max_seqs),
           .max_outputs = needs.max_outputs,
           .kv_type = *dtype_named(options.kv_type)};
 }
@@ -36,9 +44,7 @@ void add_model_options(Command& command, ModelOptions& options, bool positional)
       .option("-c,--ctx-size", options.n_ctx,
               "Tokens of context; the model's own, at most 4096, by default")
       .range(1, 1 << 24);
-  command.option("-b,--batch-size", options.n_batch, "Tokens of a prompt computed at once")
-      .range(1, 8192)
-      .show_default();
+  command.option("-b,--batch-size", options.n_batch, kBatchHelp).range(1, 8192);
   command.option("--kv-type", options.kv_type, "What K and V are kept in: f16, bf16 or f32")
       .one_of({"f16", "bf16", "f32"})
       .show_default();

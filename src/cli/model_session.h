@@ -15,14 +15,14 @@
 namespace millrace::cli {
 
 inline constexpr int64_t kDefaultContext = 4096;
-// Outputs of so many rows stay in the second-level cache between the kernels.
-inline constexpr int64_t kDefaultBatch = 64;
+inline constexpr char kBatchHelp[] =
+    "Tokens of a prompt computed at once; 64 by default, 256 for a mixture of experts";
 
 struct ModelOptions {
-  std::string model;  // empty: the default one
-  int threads = 0;    // 0: as many as there are CPUs
-  int64_t n_ctx = 0;  // 0: the model's own, at most kDefaultContext
-  int64_t n_batch = kDefaultBatch;
+  std::string model;    // empty: the default one
+  int threads = 0;      // 0: as many as there are CPUs
+  int64_t n_ctx = 0;    // 0: the model's own, at most kDefaultContext
+  int64_t n_batch = 0;  // 0: batch_of's
   std::string kv_type = "f16";
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "kernels/expert_matmul/cases.h"
 #include "kernels/expert_matmul/choices.h"
@@ -16,6 +17,8 @@ std::string key(const Args& a) {
   return fmt::format("rows={} used={} experts={} n={} k={} w={} x={}", a.n_rows, a.n_used,
                      a.n_experts, a.n, a.k, name_of(a.w_type), name_of(a.x_type));
 }
+
+constexpr long long kMaxChoices = std::numeric_limits<int>::max();
 
 bool takes_blocks(const Args& a) {
   return a.w_type >= DType::q8_0 && a.w_type <= DType::q5_1;
@@ -67,19 +70,36 @@ std::span<const Layout> layouts() {
   return kLayouts;
 }
 
-// The most that any of matmul's wants for one row.
+// The most that any of matmul's wants for so many rows: it grows with them.
 size_t workspace_bytes(const Args& a, int n_lanes) {
-  const matmul::Args product = product_of(a, 0);
+  if (a.n_rows < 2) return 0;
+  const long long n_tiles = (a.n / kOutputs + n_lanes - 1) / n_lanes;
+  const matmul::Args product = tiles_of(a, std::min(a.n_rows * a.n_used, kMaxRows), n_tiles);
   size_t bytes = 0;
   for (const Variant& variant : matmul::variants())
     if (variant.workspace_bytes != nullptr && variant.takes(&product))
-      bytes = std::max(bytes, variant.workspace_bytes(&product, n_lanes));
-  return bytes;
+      bytes = std::max(bytes, variant.workspace_bytes(&product, 1));
+  const size_t lane_bytes = static_cast<size_t>(LaneSpace::of(a, n_tiles).product) + bytes;
+  return (lane_bytes + 63) / 64 * 64 * static_cast<size_t>(n_lanes);
 }
 
 template <Status (*kMatmul)(const matmul::Args&, Exec&), Packing kPacking>
 Status run(const Args& a, Exec& exec) {
-  return run_choices<kMatmul>(a, exec, stack_layout(kPacking));
+  return LaneProducts(a, exec, stack_layout(kPacking)).run<kMatmul>();
+}
+
+// Every choice by itself.
+Status run_reference(const Args& a, Exec& exec) {
+  const size_t expert_bytes = bytes_of(a.w_type, a.n * a.k);
+  for (long long choice = 0; choice < a.n_rows * a.n_used; ++choice) {
+    matmul::Args m = tiles_of(a, 1, a.n / kOutputs);
+    m.w =
+        static_cast<const std::byte*>(a.w) + static_cast<size_t>(a.experts[choice]) * expert_bytes;
+    m.x = x_of(a, choice);
+    m.y = a.y + choice * a.n;
+    MILLRACE_TRY(matmul::reference::run(m, exec));
+  }
+  return {};
 }
 
 template <Status (*kMatmul)(const matmul::Args&, Exec&), Packing kPacking>
@@ -107,9 +127,7 @@ constexpr std::array kVariants = {
     make_variant<matmul::avx512::run_floats, kFloats>("avx512_floats", Isa::avx512, matmul::kF32),
     make_variant<matmul::avx2::run_floats, kFloats>("avx2_floats", Isa::avx2, matmul::kF32),
     make_variant<matmul::scalar::run, kPlain>("scalar", Isa::generic, matmul::kI8B32),
-    Variant{.name = "reference",
-            .numerics = kReference,
-            .run = erase_run<Args, run<matmul::reference::run, kPlain>>},
+    Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, run_reference>},
 };
 
 }  // namespace
@@ -120,6 +138,9 @@ Status validate(const Args& a) {
                  "expert_matmul: {} rows of {} choices among {} experts of {} outputs (a multiple "
                  "of 16)",
                  a.n_rows, a.n_used, a.n_experts, a.n);
+  if (a.n_used > kMaxChoices || a.n_rows > kMaxChoices / a.n_used)
+    return error(Code::invalid_argument, "expert_matmul: {} rows of {} choices are more than {}",
+                 a.n_rows, a.n_used, kMaxChoices);
   return matmul::validate(stack_of(a));
 }
 

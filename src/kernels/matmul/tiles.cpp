@@ -46,12 +46,14 @@ Plan plan_of(const Args& a, const TileKernel& kernel) {
   // What of a row is read again and again: of a widened one the scales alone beside that.
   const long long own_bytes = p.wide_stride == 0 ? quantize::row_bytes(a.k) : 4 * p.n_blocks;
   const long long row_bytes = own_bytes + p.extra_stride + p.wide_stride;
-  p.panels = parts_of_at_most(a.n_rows, std::max(kernel.panel_bytes / row_bytes, kLeastPanelRows));
+  const long long most_rows = std::max(kernel.panel_bytes / row_bytes, kLeastPanelRows);
+  p.panels = parts_of_at_most(a.n_rows, most_rows);
   const long long unit_bytes = kernel.unit_blocks * kernel.max_tiles * kernel.expanded_bytes;
   p.chunks = parts_of_at_most(p.n_blocks / kernel.unit_blocks,
                               std::max(kernel.chunk_bytes / unit_bytes, 1LL));
-  p.extra_bytes = round_up(p.panels.part(0) * p.extra_stride, 64);
-  p.wide_bytes = round_up(p.panels.part(0) * p.wide_stride, 64);
+  const long long panel_rows = std::min(a.n_rows, most_rows);  // not a part's: it grows with n_rows
+  p.extra_bytes = round_up(panel_rows * p.extra_stride, 64);
+  p.wide_bytes = round_up(panel_rows * p.wide_stride, 64);
   p.chunk_bytes = p.packed ? 0 : p.chunks.part(0) * unit_bytes;
   return p;
 }
