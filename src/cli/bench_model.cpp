@@ -144,11 +144,11 @@ class Bench {
     return {};
   }
 
-  // Every weight once a token, and the KV of all tokens before.
+  // Every weight that a token uses, and the KV of all tokens before.
   double bytes_read(int64_t context, int64_t n) const {
     const int64_t kv = kv_bytes_per_token(engine_.config(), DType::f16);
     const int64_t kv_tokens = n * context + n * (n + 1) / 2;
-    return static_cast<double>(n) * static_cast<double>(engine_.network().weight_bytes()) +
+    return static_cast<double>(n) * static_cast<double>(engine_.network().weight_bytes_of_a_row()) +
            static_cast<double>(kv_tokens * kv);
   }
 
@@ -184,7 +184,7 @@ nlohmann::json to_json(const Row& row) {
 struct Report {
   std::vector<Row> rows;
   double load_s = 0, first_token_s = 0, read_gbps = 0;
-  size_t pss_bytes = 0, weight_bytes = 0, llc_bytes = 0;
+  size_t pss_bytes = 0, weight_bytes = 0, token_weight_bytes = 0, llc_bytes = 0;
   int n_lanes = 0;
   std::string noise;
 
@@ -193,8 +193,12 @@ struct Report {
 
 void print(const Report& report, const BenchModelOptions& options) {
   if (!options.json) {
-    fmt::print("{} lanes, {:.1f} MB of weights, {:.1f} GB/s read\n", report.n_lanes,
-               static_cast<double>(report.weight_bytes) * 1e-6, report.read_gbps);
+    fmt::print("{} lanes, {:.1f} MB of weights", report.n_lanes,
+               static_cast<double>(report.weight_bytes) * 1e-6);
+    if (report.token_weight_bytes < report.weight_bytes)
+      fmt::print(", {:.1f} MB of them a token",
+                 static_cast<double>(report.token_weight_bytes) * 1e-6);
+    fmt::print(", {:.1f} GB/s read\n", report.read_gbps);
     fmt::print("loaded in {:.3f} s, first token after {:.3f} s, {:.1f} MB resident\n\n",
                report.load_s, report.first_token_s, static_cast<double>(report.pss_bytes) * 1e-6);
     fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10}\n", "", "tokens", "context",
@@ -208,12 +212,16 @@ void print(const Report& report, const BenchModelOptions& options) {
     if (!report.noise.empty()) fmt::print("\n{}; do not quote these numbers\n", report.noise);
     return;
   }
-  nlohmann::json out = {
-      {"model", options.model},        {"lanes", report.n_lanes},
-      {"load_s", report.load_s},       {"load_to_first_token_s", report.first_token_s},
-      {"pss_bytes", report.pss_bytes}, {"weight_bytes", report.weight_bytes},
-      {"read_gb_s", report.read_gbps}, {"weights_fit_cache", report.weights_fit_cache()},
-      {"noise", report.noise}};
+  nlohmann::json out = {{"model", options.model},
+                        {"lanes", report.n_lanes},
+                        {"load_s", report.load_s},
+                        {"load_to_first_token_s", report.first_token_s},
+                        {"pss_bytes", report.pss_bytes},
+                        {"weight_bytes", report.weight_bytes},
+                        {"token_weight_bytes", report.token_weight_bytes},
+                        {"read_gb_s", report.read_gbps},
+                        {"weights_fit_cache", report.weights_fit_cache()},
+                        {"noise", report.noise}};
   for (const Row& row : report.rows) out[row.what].push_back(to_json(row));
   print_json(out);
 }
@@ -242,6 +250,7 @@ Result<Report> measure(const BenchModelOptions& options) {
   report.pss_bytes = pss_bytes();
   report.load_s = session->load_seconds();
   report.weight_bytes = engine.network().weight_bytes();
+  report.token_weight_bytes = engine.network().weight_bytes_of_a_row();
   report.llc_bytes = session->machine().llc_bytes;
   report.n_lanes = session->team().size();
   const Ceilings ceilings = measure_ceilings(session->machine(), Effort::quick);

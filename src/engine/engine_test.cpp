@@ -140,6 +140,20 @@ TEST(Engine, keeps_what_a_new_prompt_shares_with_the_old) {
   EXPECT_EQ(std::memcmp(kept.data(), engine.logits(fresh).data(), kept.size() * 4), 0);
 }
 
+TEST(Engine, a_row_reads_the_experts_it_uses) {
+  auto dense = load(fixture("llama_tied"), 1, kOptions);
+  ASSERT_NE(dense, nullptr);
+  const Network& whole = dense->engine->network();
+  EXPECT_EQ(whole.weight_bytes_of_a_row(), whole.weight_bytes());
+  auto mixture = load(fixture("qwen3_moe"), 1, kOptions);
+  ASSERT_NE(mixture, nullptr);
+  const Network& part = mixture->engine->network();
+  const Config& c = part.config();
+  const int64_t n_unused = c.n_experts - c.n_experts_used;
+  const int64_t unused = 3 * c.n_layers * n_unused * c.n_ff * c.n_embd;  // gate, up, down
+  EXPECT_EQ(part.weight_bytes() - part.weight_bytes_of_a_row(), unused * 2);  // in bf16
+}
+
 TEST(Engine, refuses_what_does_not_fit) {
   auto loaded = load(fixture("llama_tied"), 1, {.n_ctx = 4});
   ASSERT_NE(loaded, nullptr);

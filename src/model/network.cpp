@@ -72,6 +72,13 @@ Result<Program> Network::build(int64_t n_rows, int64_t n_outputs) {
   return program;
 }
 
+size_t Network::weight_bytes_of_a_row() const {
+  if (config_.n_experts == 0) return weight_bytes();
+  const auto n_experts = static_cast<size_t>(config_.n_experts);
+  const size_t unused = n_experts - static_cast<size_t>(config_.n_experts_used);
+  return weight_bytes() - weights_.expert_bytes() / n_experts * unused;
+}
+
 Status Network::run(int64_t n_rows, int64_t n_outputs) {
   MILLRACE_CHECK(n_rows <= step_.limits().max_rows && n_outputs <= step_.limits().max_outputs,
                  "a step of {} rows and {} outputs", n_rows, n_outputs);

@@ -28,6 +28,8 @@ class Network {
   const ModelFile& file() const { return file_; }
   const Step& step() const { return step_; }
   size_t weight_bytes() const { return weights_.packed_bytes(); }
+  // What a step of one row reads of them: of the experts those that it uses.
+  size_t weight_bytes_of_a_row() const;
 
   // Runs the first n_rows rows of step(); the logits of row outputs()[i] are then row i of
   // logits(), for the first n_outputs.

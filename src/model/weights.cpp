@@ -165,7 +165,10 @@ Result<Linear> Weights::experts(const std::string& stem, int64_t n_experts, int6
   if (n % 16 != 0)
     return error(Code::unsupported, "{}: experts of {} outputs, not a multiple of 16", file_.path(),
                  n);
-  return pack(name, {parts[0]->data, n_experts * n, k, parts[0]->type, {}}, parts);
+  const size_t others = packed_bytes_;
+  auto stack = pack(name, {parts[0]->data, n_experts * n, k, parts[0]->type, {}}, parts);
+  expert_bytes_ += packed_bytes_ - others;
+  return stack;
 }
 
 Result<const float*> Weights::vector(const std::string& name, int64_t n) {

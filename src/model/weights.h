@@ -54,6 +54,7 @@ class Weights {
   Result<Table> table(const std::string& name, int64_t n_rows, int64_t k) const;
 
   size_t packed_bytes() const { return packed_bytes_; }
+  size_t expert_bytes() const { return expert_bytes_; }  // of those
 
  private:
   Result<const TensorView*> tensor(const std::string& name, std::vector<int64_t> shape) const;
@@ -70,7 +71,7 @@ class Weights {
   std::map<std::string, const float*> vectors_;
   std::vector<HostBuffer> arenas_;
   size_t arena_used_ = 0;
-  size_t packed_bytes_ = 0;
+  size_t packed_bytes_ = 0, expert_bytes_ = 0;
   size_t done_bytes_ = 0;
 };
 
