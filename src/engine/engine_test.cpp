@@ -150,7 +150,7 @@ TEST(Engine, a_row_reads_the_experts_it_uses) {
   const Network& part = mixture->engine->network();
   const Config& c = part.config();
   const int64_t n_unused = c.n_experts - c.n_experts_used;
-  const int64_t unused = 3 * c.n_layers * n_unused * c.n_ff * c.n_embd;  // gate, up, down
+  const int64_t unused = 3 * c.n_layers * n_unused * c.n_ff * c.n_embd;       // gate, up, down
   EXPECT_EQ(part.weight_bytes() - part.weight_bytes_of_a_row(), unused * 2);  // in bf16
 }
 

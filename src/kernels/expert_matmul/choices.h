@@ -10,14 +10,13 @@
 #include "kernels/expert_matmul/args.h"
 #include "kernels/kernel.h"
 #include "kernels/matmul/args.h"
-#include "kernels/matmul/pack.h"
 #include "kernels/quantize/row.h"
 #include "tensor/format.h"
 
 namespace millrace::expert_matmul {
 
 inline constexpr long long kMaxRows = 128;  // gathered at once
-using matmul::tiles16::kOutputs;            // of a tile
+inline constexpr long long kOutputs = 16;   // of a tile, in all of matmul's layouts
 
 // The stack as one matrix, without rows.
 inline matmul::Args stack_of(const Args& a) {

@@ -133,7 +133,7 @@ constexpr std::array kVariants = {
 }  // namespace
 
 Status validate(const Args& a) {
-  if (a.n_rows < 0 || a.n_used < 1 || a.n_experts < 1 || a.n < 1 || a.n % 16 != 0)
+  if (a.n_rows < 0 || a.n_used < 1 || a.n_experts < 1 || a.n < 1 || a.n % kOutputs != 0)
     return error(Code::invalid_argument,
                  "expert_matmul: {} rows of {} choices among {} experts of {} outputs (a multiple "
                  "of 16)",
