@@ -89,8 +89,8 @@ void spoil_unread(const Problem& p, Part part, void* pages) {
         for (long long d = 0; d < p.head_dim; ++d) put(p, part, pages, s, h, t, d, kNaN);
 }
 
-// In sequence 0 single elements; in the second chunk of the last sequence scores that are all +Inf
-// or all -Inf, by the sign of the query.
+// In sequence 0 single elements; of the last sequence scores that are all +Inf or all -Inf, by the
+// sign of the query: the first head's in the second chunk, the last one's in the first.
 void make_hostile(const Problem& p, Part part, void* pages) {
   if (part == Part::v) {
     put(p, part, pages, 0, 0, 3, 0, kNaN);
@@ -100,8 +100,8 @@ void make_hostile(const Problem& p, Part part, void* pages) {
     return;
   }
   put(p, part, pages, 0, 0, 9, 2, kInf);
-  for (long long t = kChunkTokens; t < p.ctx && t < 2 * kChunkTokens; ++t)
-    put(p, part, pages, p.n_seqs - 1, 0, t, 1, kInf);
+  for (long long t = 0; t < p.ctx && t < 2 * kChunkTokens; ++t)
+    put(p, part, pages, p.n_seqs - 1, t < kChunkTokens ? p.n_kv_heads - 1 : 0, t, 1, kInf);
 }
 
 // Normal draws, repeated with a shift every 64 Ki elements: a cache of a gigabyte fills in a

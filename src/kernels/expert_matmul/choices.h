@@ -65,11 +65,13 @@ struct LaneSpace {
   }
 };
 
+using Matmul = Status (*)(const matmul::Args&, Exec&);
+
 // One lane's tiles of every expert.
 class LaneProducts {
  public:
-  LaneProducts(const Args& a, const Exec& exec, const Layout* layout)
-      : a_(a), tiles_(exec.share(a.n / kOutputs)) {
+  LaneProducts(const Args& a, const Exec& exec, const Layout* layout, Matmul matmul)
+      : a_(a), matmul_(matmul), tiles_(exec.share(a.n / kOutputs)) {
     const matmul::Args tile = tiles_of(a, 1, 1);
     tile_bytes_ = static_cast<long long>(layout == nullptr ? bytes_of(a.w_type, kOutputs * a.k)
                                                            : layout->bytes(&tile));
@@ -85,20 +87,18 @@ class LaneProducts {
               .workspace_bytes = lane_bytes - static_cast<size_t>(at.product)};
   }
 
-  template <Status (*kMatmul)(const matmul::Args&, Exec&)>
   Status run() {
     if (tiles_.begin == tiles_.end) return {};
     if (a_.n_rows < 2) {
       for (int choice = 0; choice < a_.n_rows * a_.n_used; ++choice)
-        MILLRACE_TRY(multiply_one<kMatmul>(choice));
+        MILLRACE_TRY(multiply_one(choice));
       return {};
     }
     sort();
     for (long long e = 0; e < a_.n_experts; ++e)
       for (long long i = starts_[e], n; i < starts_[e + 1]; i += n) {
         n = std::min<long long>(starts_[e + 1] - i, kMaxRows);
-        MILLRACE_TRY(n == 1 ? multiply_one<kMatmul>(order_[i])
-                            : multiply_several<kMatmul>(order_ + i, n));
+        MILLRACE_TRY(n == 1 ? multiply_one(order_[i]) : multiply_several(order_ + i, n));
       }
     return {};
   }
@@ -123,16 +123,14 @@ class LaneProducts {
     starts_[0] = 0;
   }
 
-  template <Status (*kMatmul)(const matmul::Args&, Exec&)>
   Status multiply_one(int choice) {
     matmul::Args m = tiles_of(a_, 1, tiles_.end - tiles_.begin);
     m.w = w_of(choice);
     m.x = x_of(a_, choice);
     m.y = y_of(choice);
-    return kMatmul(m, alone_);
+    return matmul_(m, alone_);
   }
 
-  template <Status (*kMatmul)(const matmul::Args&, Exec&)>
   Status multiply_several(const int* choices, long long n) {
     const auto row_bytes = static_cast<size_t>(x_bytes(a_));
     for (long long i = 0; i < n; ++i)
@@ -141,13 +139,14 @@ class LaneProducts {
     m.w = w_of(choices[0]);
     m.x = x_;
     m.y = y_;
-    MILLRACE_TRY(kMatmul(m, alone_));
+    MILLRACE_TRY(matmul_(m, alone_));
     for (long long i = 0; i < n; ++i)
       std::memcpy(y_of(choices[i]), y_ + i * m.n, static_cast<size_t>(4 * m.n));
     return {};
   }
 
   const Args& a_;
+  Matmul matmul_;
   Share tiles_;
   long long tile_bytes_;
   int* starts_ = nullptr;  // where an expert's choices begin in order_

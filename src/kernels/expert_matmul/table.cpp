@@ -83,9 +83,9 @@ size_t workspace_bytes(const Args& a, int n_lanes) {
   return (lane_bytes + 63) / 64 * 64 * static_cast<size_t>(n_lanes);
 }
 
-template <Status (*kMatmul)(const matmul::Args&, Exec&), Packing kPacking>
+template <Matmul kMatmul, Packing kPacking>
 Status run(const Args& a, Exec& exec) {
-  return LaneProducts(a, exec, stack_layout(kPacking)).run<kMatmul>();
+  return LaneProducts(a, exec, stack_layout(kPacking), kMatmul).run();
 }
 
 // Every choice by itself.
@@ -102,7 +102,7 @@ Status run_reference(const Args& a, Exec& exec) {
   return {};
 }
 
-template <Status (*kMatmul)(const matmul::Args&, Exec&), Packing kPacking>
+template <Matmul kMatmul, Packing kPacking>
 constexpr Variant make_variant(std::string_view name, Isa isa, std::string_view numerics) {
   constexpr auto takes = kPacking == kBlocks    ? erase_takes<Args, takes_blocks>
                          : kPacking == kKquants ? erase_takes<Args, takes_kquants>
