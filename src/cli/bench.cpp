@@ -112,6 +112,19 @@ void print_verdicts(const std::vector<lab::VerdictRow>& verdicts) {
   for (const auto& row : verdicts) fmt::print("{}", lab::verdict_line(row));
 }
 
+// The bare loops were disturbed more than the kernel beside them, or do more than it needs to.
+void print_beaten_floors(const std::vector<lab::Row>& rows) {
+  double most = 0;
+  for (const lab::Row& row : rows)
+    if (lab::beats_floor(row)) most = std::max(most, row.floor_percent);
+  if (most > 0)
+    fmt::print(
+        "\nshares above 100 %, here up to {:.0f} %, say \"at the floor\" and no more: the bare "
+        "loops "
+        "it is counted by were slower\n",
+        most);
+}
+
 // The lines above were printed against the ceilings known then, unless each round had its own.
 void print_notes(const lab::SessionResult& result, const std::vector<lab::PlanItem>& plan) {
   const double change = lab::spread_of(result.before, result.roof);
@@ -125,6 +138,7 @@ void print_notes(const lab::SessionResult& result, const std::vector<lab::PlanIt
         100 * change, lab::table_header(widths));
     for (const auto& row : result.rows) fmt::print("{}", lab::table_line(row, widths));
   }
+  print_beaten_floors(result.rows);
   if (const std::string why = result.why_not_quiet(); !why.empty())
     fmt::print("\n{}; do not quote these times{}\n", why,
                probed ? " (the shares are of loops timed in the same rounds)" : "");
