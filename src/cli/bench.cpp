@@ -119,9 +119,8 @@ void print_beaten_floors(const std::vector<lab::Row>& rows) {
     if (lab::beats_floor(row)) most = std::max(most, row.floor_percent);
   if (most > 0)
     fmt::print(
-        "\nshares above 100 %, here up to {:.0f} %, say \"at the floor\" and no more: the bare "
-        "loops "
-        "it is counted by were slower\n",
+        "\nshares above 100 % (here up to {:.0f} %) say \"at the floor\" and no more:\n"
+        "the bare loops it is counted by were slower\n",
         most);
 }
 
