@@ -190,7 +190,7 @@ int measure(const Options& options, const Machine& machine, lab::Target& target,
   if (const Status status = recorder.begin(options.recording, target, machine); !status.ok())
     return fail(status);
   const auto& stop = catch_interrupts();
-  lab::Progress progress("bench");
+  Progress progress("bench");
   Printer printer(plan, !options.json, recorder);
   auto result = lab::run_session(target, plan, how, stop, progress, printer);
   progress.clear();

@@ -11,7 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_session.h"
 #include "cli/sampling_options.h"
-#include "model/template/model_template.h"
+#include "text/template/model_template.h"
 
 namespace millrace::cli {
 namespace {

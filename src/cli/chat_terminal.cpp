@@ -9,8 +9,8 @@
 
 #include "base/json_text.h"
 #include "base/utf8.h"
-#include "model/json.h"
-#include "model/template/json.h"
+#include "files/json.h"
+#include "text/template/json.h"
 
 namespace millrace::cli {
 namespace {

@@ -7,9 +7,9 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/open_model.h"
+#include "files/safetensors.h"
 #include "machine/machine.h"
 #include "model/inspect.h"
-#include "model/safetensors.h"
 #include "tensor/format.h"
 
 namespace millrace::cli {

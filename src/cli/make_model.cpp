@@ -1,9 +1,9 @@
 // millrace make-model: a model of a real one's exact shapes, with random weights.
 #include <fmt/format.h>
 
+#include "base/progress.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "lab/progress.h"
 #include "machine/machine.h"
 #include "model/make_model.h"
 
@@ -25,7 +25,7 @@ int run_make_model(const Options& options) {
   if (options.n_layers > 0) shape->n_layers = options.n_layers;
   Result<MadeModel> made = error(Code::cancelled, "interrupted");
   {
-    lab::Progress progress("make-model");
+    Progress progress("make-model");
     MakeModelOptions make{type.value(), options.seed, {}};
     make.stream.n_threads = options.n_threads > 0 ? options.n_threads : find_machine().n_cpus;
     make.stream.progress = [&](double share, std::string_view what) { progress.at(share, what); };

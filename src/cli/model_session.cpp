@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/progress.h"
 #include "cli/open_model.h"
-#include "lab/progress.h"
 #include "machine/find_host.h"
 #include "tensor/format.h"
 
@@ -57,11 +57,11 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   session->machine_ = find_host();
   MILLRACE_ASSIGN(session->force_, Force::from_environment());
   MILLRACE_ASSIGN(ModelFile file, open_model(options.model));
-  MILLRACE_ASSIGN(const Config config, file.config());
+  MILLRACE_ASSIGN(const Config config, read_config(file));
   const int threads = options.threads > 0 ? options.threads : session->machine_.n_cpus;
   const std::string name = std::filesystem::path(file.path()).filename();
   session->team_ = std::make_unique<Team>(threads, session->machine_.cpus);
-  lab::Progress progress("loading");
+  Progress progress("loading");
   const auto show = [&](size_t done, size_t total) {
     const double share =
         static_cast<double>(done) / static_cast<double>(std::max<size_t>(total, 1));

@@ -7,7 +7,7 @@
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
-#include "model/catalog.h"
+#include "hub/catalog.h"
 
 namespace millrace::cli {
 namespace {

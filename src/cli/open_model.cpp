@@ -6,7 +6,7 @@
 
 #include "base/utf8.h"
 #include "cli/pull.h"
-#include "model/catalog.h"
+#include "hub/catalog.h"
 
 namespace millrace::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "cli/app.h"
-#include "model/model_file.h"
+#include "files/model_file.h"
 
 namespace millrace::cli {
 

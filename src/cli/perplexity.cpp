@@ -6,13 +6,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/progress.h"
 #include "cli/commands.h"
 #include "cli/model_session.h"
 #include "cli/open_model.h"
 #include "engine/sampler.h"
-#include "lab/progress.h"
-#include "model/json.h"
-#include "model/tokenizer/tokenizer.h"
+#include "files/json.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace millrace::cli {
 namespace {
@@ -61,7 +61,7 @@ Result<Sum> measure(Options& options) {
   MILLRACE_ASSIGN(const std::vector<int32_t> tokens, tokenizer.encode(text, true));
   if (tokens.size() < 2)
     return error(Code::invalid_argument, "{}: a text of {} tokens", file, tokens.size());
-  lab::Progress progress("perplexity");
+  Progress progress("perplexity");
   Sum sum;
   const auto step = static_cast<size_t>(options.window);
   for (size_t first = 0; first + 1 < tokens.size(); first += step) {

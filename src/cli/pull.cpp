@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/progress.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "lab/progress.h"
-#include "model/catalog.h"
+#include "hub/catalog.h"
 
 namespace millrace::cli {
 namespace {
@@ -51,7 +51,7 @@ int run_pull(const Options& options) {
 
 Result<Pulled> pull_model(std::string_view what, PullWatch watch) {
   const std::atomic<bool>& interrupted = catch_interrupts();
-  lab::Progress progress(fmt::format("getting {}", what));
+  Progress progress(fmt::format("getting {}", what));
   watch.stopped = [&] { return interrupted.load(); };
   watch.progress = [&](std::string_view part, uint64_t done, uint64_t total) {
     const double share = total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total);

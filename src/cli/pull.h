@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "model/pull.h"
+#include "hub/pull.h"
 
 namespace millrace::cli {
 

@@ -3,10 +3,10 @@
 
 #include <filesystem>
 
+#include "base/progress.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/open_model.h"
-#include "lab/progress.h"
 #include "machine/machine.h"
 #include "model/quantize.h"
 #include "tensor/format.h"
@@ -50,7 +50,7 @@ int run_quantize(const Options& options) {
     return fail(error(Code::invalid_argument, "{} cannot be read and written at once", options.in));
   Result<QuantizeReport> report = error(Code::cancelled, "interrupted");
   {
-    lab::Progress progress("quantize");
+    Progress progress("quantize");
     StreamOptions stream;
     stream.n_threads = options.n_threads > 0 ? options.n_threads : find_machine().n_cpus;
     stream.progress = [&](double share, std::string_view what) { progress.at(share, what); };

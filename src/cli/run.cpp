@@ -11,7 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_session.h"
 #include "cli/sampling_options.h"
-#include "model/json.h"
+#include "files/json.h"
 
 namespace millrace::cli {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/progress.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "kernels/pick.h"
-#include "lab/progress.h"
 
 namespace millrace::cli {
 namespace {
@@ -48,7 +48,7 @@ nlohmann::json to_json(const Outcome& o) {
 std::vector<Outcome> run_steps(lab::Runner& runner, const Op* only, bool table,
                                const std::atomic<bool>& stop) {
   const auto steps = lab::selftest_steps(runner, only);
-  lab::Progress progress("selftest");
+  Progress progress("selftest");
   std::vector<Outcome> outcomes;
   if (table) print_header();
   for (const auto& step : steps) {

@@ -13,10 +13,10 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/open_model.h"
-#include "model/json.h"
-#include "model/template/json.h"
-#include "model/template/model_template.h"
-#include "model/tokenizer/tokenizer.h"
+#include "files/json.h"
+#include "text/template/json.h"
+#include "text/template/model_template.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace millrace::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/open_model.h"
-#include "model/small_file.h"
-#include "model/tokenizer/stream_decoder.h"
-#include "model/tokenizer/tokenizer.h"
+#include "files/small_file.h"
+#include "text/tokenizer/stream_decoder.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace millrace::cli {
 namespace {

@@ -38,7 +38,7 @@ Engine::Engine(std::unique_ptr<Network> network, const EngineOptions& options)
 Result<std::unique_ptr<Engine>> Engine::load(ModelFile file, Team& team, const PickFrom& from,
                                              const EngineOptions& options,
                                              const LoadProgress& progress) {
-  MILLRACE_ASSIGN(const Config config, file.config());
+  MILLRACE_ASSIGN(const Config config, read_config(file));
   MILLRACE_TRY(check_options(options, config));
   const int64_t max_pages = ceil_div(options.n_ctx, kPageTokens);
   const StepLimits limits{.max_rows = options.max_rows,

@@ -1,8 +1,8 @@
 #include "engine/generate.h"
 
 #include "base/clock.h"
-#include "engine/stop_strings.h"
-#include "model/tokenizer/stream_decoder.h"
+#include "text/stop_strings.h"
+#include "text/tokenizer/stream_decoder.h"
 
 namespace millrace {
 namespace {

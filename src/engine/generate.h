@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "engine/engine.h"
 #include "engine/sampler.h"
-#include "model/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace millrace {
 

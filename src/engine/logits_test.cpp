@@ -12,7 +12,7 @@
 
 #include "engine/fixture_test.h"
 #include "model/quantize.h"
-#include "model/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace millrace {
 namespace {

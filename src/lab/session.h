@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "lab/bench.h"
-#include "lab/progress.h"
 #include "lab/row.h"
 
 namespace millrace::lab {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/clock.h"
-#include "lab/sqlite.h"
+#include "base/sqlite.h"
 
 namespace millrace::lab {
 namespace {
@@ -100,28 +100,6 @@ constexpr const char* kSummaries =
     " WHERE ?1 = 0 OR id = ?1 ORDER BY id DESC LIMIT ?2";
 
 }  // namespace
-
-Status sqlite_failure(sqlite3* db, std::string_view path) {
-  const int code = sqlite3_errcode(db);
-  const char* message = sqlite3_errmsg(db);
-  switch (code & 0xff) {
-    case SQLITE_NOTADB:
-    case SQLITE_CORRUPT:
-      return error(Code::corrupt,
-                   "{} is damaged or no lab database ({}); it was left as it is: move it away or "
-                   "name another file with --db",
-                   path, message);
-    case SQLITE_FULL:
-      return error(Code::io_error,
-                   "no room to write {} ({}); free some or name another file with --db", path,
-                   message);
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return error(Code::unavailable, "{} is in use by another process", path);
-    default:
-      return error(Code::io_error, "cannot use {}: {}; name another file with --db", path, message);
-  }
-}
 
 void Store::Close::operator()(sqlite3* db) const {
   sqlite3_close_v2(db);

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "lab/sqlite.h"
+#include "base/sqlite.h"
 
 namespace millrace::lab {
 namespace {

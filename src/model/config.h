@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "files/model_file.h"
 #include "kernels/rope/args.h"
 #include "kernels/rope/frequencies.h"
 
@@ -55,6 +56,9 @@ struct Config {
 // context stay, those beyond it are stretched by `factor`, and between the two the rule goes over
 // smoothly.
 std::vector<float> llama3_factors(const Config& config);
+
+// What a model file says: the shapes and constants it runs with, or why it cannot run here.
+Result<Config> read_config(const ModelFile& file);
 
 // Whether the numbers fit each other and the house's limits; the error names the one that does not.
 Status validate(const Config& config);

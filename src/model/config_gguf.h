@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/status.h"
+#include "files/gguf.h"
+#include "files/gguf_write.h"
 #include "model/config.h"
-#include "model/gguf.h"
-#include "model/gguf_write.h"
 
 namespace millrace {
 

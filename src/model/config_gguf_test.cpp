@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "model/gguf_bytes_test.h"
+#include "files/gguf_bytes_test.h"
 
 namespace millrace {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/utf8.h"
-#include "model/json.h"
+#include "files/json.h"
 
 namespace millrace {
 namespace {
@@ -212,17 +212,6 @@ Result<Config> read_config(const SafetensorsDir& dir) {
                  dir.strange_tensor());
   MILLRACE_TRY(check_ends(dir, config));
   return config;
-}
-
-std::optional<bool> ties_embeddings(const SafetensorsDir& dir) {
-  const auto text = dir.text("config.json");
-  if (!text.ok()) return std::nullopt;
-  const auto json = parse_json(text.value(), "config.json");
-  if (!json.ok()) return std::nullopt;
-  const JsonFields fields(json.value(), "config.json");
-  const auto tied = fields.boolean_or("tie_word_embeddings", false);
-  if (!tied.ok() || fields.find("tie_word_embeddings") == nullptr) return std::nullopt;
-  return tied.value();
 }
 
 }  // namespace millrace

@@ -1,12 +1,11 @@
 // A Config out of Hugging Face's config.json, as transformers 4 and 5 write it.
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 #include "base/status.h"
+#include "files/safetensors.h"
 #include "model/config.h"
-#include "model/safetensors.h"
 
 namespace millrace {
 
@@ -16,8 +15,5 @@ Result<Config> config_from_json(std::string_view text, std::string_view file);
 // The same for a directory, checked against its tensors; n_vocab is the embedding's.
 // The error says what keeps the model from running here.
 Result<Config> read_config(const SafetensorsDir& dir);
-
-// Whether config.json says that the output shares the embedding's weights; it may say nothing.
-std::optional<bool> ties_embeddings(const SafetensorsDir& dir);
 
 }  // namespace millrace

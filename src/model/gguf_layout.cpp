@@ -132,7 +132,7 @@ Result<std::vector<LaidOut>> lay_out(const ModelFile& file) {
     for (const TensorView& tensor : file.tensors()) out.push_back(as_it_is(tensor));
     return out;
   }
-  MILLRACE_ASSIGN(const Config config, file.config());
+  MILLRACE_ASSIGN(const Config config, read_config(file));
   return Layouter(file, config).run();
 }
 

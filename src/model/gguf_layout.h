@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "model/model_file.h"
+#include "files/model_file.h"
 
 namespace millrace {
 

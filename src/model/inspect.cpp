@@ -10,9 +10,9 @@
 #include <numeric>
 
 #include "base/utf8.h"
-#include "model/gguf.h"
-#include "model/json.h"
-#include "model/safetensors.h"
+#include "files/gguf.h"
+#include "files/json.h"
+#include "files/safetensors.h"
 #include "tensor/format.h"
 
 namespace millrace {
@@ -145,7 +145,7 @@ Inspection inspect(const ModelFile& file, size_t available_bytes) {
     describe(*file.gguf(), out);
   else
     describe(*file.safetensors(), out);
-  const auto config = file.config();
+  const auto config = read_config(file);
   out.runs = config.ok();
   if (config.ok())
     out.context = fit_context(config.value(), out.tensor_bytes, available_bytes);

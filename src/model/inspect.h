@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "model/gguf.h"
-#include "model/model_file.h"
+#include "files/gguf.h"
+#include "files/model_file.h"
 
 namespace millrace {
 

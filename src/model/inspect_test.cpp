@@ -8,7 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "model/gguf_bytes_test.h"
+#include "files/gguf_bytes_test.h"
 
 namespace millrace {
 namespace {

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <vector>
 
+#include "files/gguf_write.h"
+#include "files/random_weights.h"
 #include "model/config_gguf.h"
-#include "model/gguf_write.h"
 #include "model/make_vocab.h"
-#include "model/random_weights.h"
 
 namespace millrace {
 namespace {

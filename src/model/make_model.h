@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "files/quant_type.h"
+#include "files/tensor_stream.h"
 #include "model/config.h"
-#include "model/quant_type.h"
-#include "model/tensor_stream.h"
 
 namespace millrace {
 

@@ -39,7 +39,7 @@ Network::Network(ModelFile file, const Config& config, Step step, Team& team, co
 Result<std::unique_ptr<Network>> Network::load(ModelFile file, Team& team, const PickFrom& from,
                                                const StepLimits& limits,
                                                const LoadProgress& progress) {
-  MILLRACE_ASSIGN(const Config config, file.config());
+  MILLRACE_ASSIGN(const Config config, read_config(file));
   MILLRACE_TRY(validate(config));
   MILLRACE_ASSIGN(Step step, Step::make(config, limits));
   std::unique_ptr<Network> network(

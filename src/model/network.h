@@ -8,10 +8,10 @@
 
 #include "base/status.h"
 #include "exec/program.h"
+#include "files/model_file.h"
 #include "kernels/pick.h"
 #include "machine/team.h"
 #include "model/builder.h"
-#include "model/model_file.h"
 #include "model/step.h"
 #include "model/weights.h"
 

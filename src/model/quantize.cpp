@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "files/gguf.h"
+#include "files/safetensors.h"
 #include "model/config_gguf.h"
-#include "model/gguf.h"
 #include "model/gguf_layout.h"
-#include "model/safetensors.h"
-#include "model/tokenizer/vocab.h"
 #include "tensor/codec.h"
 #include "tensor/format.h"
+#include "text/tokenizer/vocab.h"
 
 namespace millrace {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "base/status.h"
-#include "model/model_file.h"
-#include "model/quant_type.h"
-#include "model/tensor_stream.h"
+#include "files/model_file.h"
+#include "files/quant_type.h"
+#include "files/tensor_stream.h"
 
 namespace millrace {
 

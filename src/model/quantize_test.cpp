@@ -9,10 +9,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "model/gguf.h"
+#include "files/gguf.h"
+#include "files/random_weights.h"
 #include "model/make_model.h"
 #include "model/make_vocab.h"
-#include "model/random_weights.h"
 #include "tensor/codec.h"
 #include "tensor/format.h"
 
@@ -123,7 +123,7 @@ TEST_F(MakeModel, MakesEveryTinyShape) {
       const std::string path = made(shape, name);
       auto file = ModelFile::open(path);
       ASSERT_TRUE(file.ok()) << file.status().message();
-      const auto config = file->config();
+      const auto config = read_config(*file);
       ASSERT_TRUE(config.ok()) << config.status().message();
       EXPECT_EQ(config.value().n_vocab, 512);
       EXPECT_EQ(file->find("blk.1.attn_q.weight")->type, type.base);

@@ -1,4 +1,4 @@
-#include "model/safetensors.h"
+#include "files/safetensors.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <fstream>
 #include <span>
 
-#include "model/hf_names.h"
-#include "model/model_file.h"
+#include "files/hf_names.h"
+#include "files/model_file.h"
 
 namespace millrace {
 namespace {
@@ -170,7 +170,7 @@ TEST_F(SafetensorsFolder, IsAModel) {
   file->drop({embedding->data, embedding->bytes});
   EXPECT_EQ(embedding->data[63], std::byte{0x11});
   EXPECT_EQ(file->chat_template(), "{{ y }}");
-  const auto config = file->config();
+  const auto config = read_config(*file);
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config.value().n_vocab, 1);
   EXPECT_EQ(config.value().name, folder_.filename());
@@ -190,7 +190,7 @@ TEST_F(SafetensorsFolder, KeepsToWhatItSaysOfTheOutput) {
   write("model.safetensors",
         safetensors("{" + entry(kEmbedding, "F16", "[1,32]", 0, 64) + "}", 64));
   EXPECT_NE(
-      ModelFile::open(folder_)->config().status().message().find("'lm_head.weight' is missing"),
+      read_config(*ModelFile::open(folder_)).status().message().find("'lm_head.weight' is missing"),
       std::string_view::npos);
 }
 
@@ -245,7 +245,7 @@ TEST_F(SafetensorsFolder, SaysWhatIsMissingOrStrange) {
   write_config();
   EXPECT_NE(refusal().find("neither model.safetensors nor"), std::string::npos);
   write("model.safetensors", safetensors("{" + entry("w", "F8_E4M3", "[1]", 0, 1) + "}", 1));
-  EXPECT_NE(ModelFile::open(folder_)->config().status().message().find("tensor 'w' is F8_E4M3"),
+  EXPECT_NE(read_config(*ModelFile::open(folder_)).status().message().find("tensor 'w' is F8_E4M3"),
             std::string_view::npos);
 }
 

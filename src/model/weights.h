@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "files/model_file.h"
 #include "kernels/pick.h"
 #include "machine/team.h"
 #include "memory/host.h"
-#include "model/model_file.h"
 
 namespace millrace {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "model/template/template.h"
+#include "text/template/template.h"
 
 namespace {
 

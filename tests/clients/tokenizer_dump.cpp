@@ -6,9 +6,9 @@
 #include <iostream>
 #include <string>
 
-#include "model/gguf.h"
-#include "model/small_file.h"
-#include "model/tokenizer/tokenizer.h"
+#include "files/gguf.h"
+#include "files/small_file.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Any bytes as a GGUF file: read, walked through, and its configuration made.
-#include "model/gguf.h"
+#include "files/gguf.h"
 
 #include <cstdint>
 

@@ -2,8 +2,8 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "model/hf_names.h"
-#include "model/safetensors_parse.h"
+#include "files/hf_names.h"
+#include "files/safetensors_parse.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));

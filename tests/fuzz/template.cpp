@@ -1,5 +1,5 @@
 // Any text as a chat template, rendered over one conversation within small budgets.
-#include "model/template/template.h"
+#include "text/template/template.h"
 
 #include <cstdint>
 #include <nlohmann/json.hpp>

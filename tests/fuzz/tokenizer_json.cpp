@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/check.h"
-#include "model/gguf.h"
-#include "model/tokenizer/tokenizer.h"
+#include "files/gguf.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace {
 

@@ -1,0 +1,29 @@
+#include "base/sqlite.h"
+
+#include "base/utf8.h"
+
+namespace millrace {
+
+Status sqlite_failure(sqlite3* db, std::string_view path) {
+  const int code = sqlite3_errcode(db);
+  const char* message = sqlite3_errmsg(db);
+  switch (code & 0xff) {
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+      return error(Code::corrupt,
+                   "{} is damaged or no lab database ({}); it was left as it is: move it away or "
+                   "name another file with --db",
+                   path, message);
+    case SQLITE_FULL:
+      return error(Code::io_error,
+                   "no room to write {} ({}); free some or name another file with --db", path,
+                   message);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return error(Code::unavailable, "{} is in use by another process", path);
+    default:
+      return error(Code::io_error, "cannot use {}: {}; name another file with --db", path, message);
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,72 @@
+// A conversation in OpenAI's shape, rendered to the prompt its model was trained on. Templates are
+// rendered as the `transformers` package does, with these conveniences around them:
+// - Content given as parts ([{"type": "text", ...}]) becomes one string, parts joined by newlines,
+//   where the template cannot take parts; and a string becomes a part where it takes only those.
+// - A tool call's arguments arrive as a string of JSON; templates are written for the object. A
+//   string that is no JSON object stays one, or is wrapped where the template would fail on it.
+// - reasoning_content, reasoning and thinking name the same thing.
+// What a template can take is found out by rendering a few small conversations when it is parsed.
+//
+// The prompt comes in pieces that say what came from the template. Text of messages, tools and
+// variables is input, and so is whatever was computed from it. Not input: a message's role where it
+// is one of the known ones, because some templates make a control token of it.
+#pragma once
+
+#include <ctime>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "text/template/template.h"
+
+namespace millrace {
+
+struct ChatInput {
+  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+  nlohmann::ordered_json tools;      // an array, or null
+  nlohmann::ordered_json variables;  // an object of what else templates ask for (enable_thinking,
+                                     // documents, ...), or null
+  bool add_generation_prompt = true;
+  std::tm now{};  // local time, for templates that print the date
+};
+
+class ChatTemplate {
+ public:
+  using Rendered = jinja::Rendered;
+
+  // An empty source stands for a model that brings none: ChatML, which most understand. The special
+  // tokens are what templates call bos_token, eos_token and the like.
+  static Result<ChatTemplate> parse(std::string_view source,
+                                    std::map<std::string, std::string> special_tokens = {},
+                                    const jinja::Limits& limits = {});
+
+  Result<Rendered> render(const ChatInput& input) const;
+
+  bool is_builtin() const { return is_builtin_; }
+
+ private:
+  // What the template renders, as probing it showed.
+  struct Takes {
+    bool text = true, parts = false;
+    bool object_arguments = true, text_arguments = false;
+  };
+  explicit ChatTemplate(jinja::Template parsed) : template_(std::move(parsed)) {}
+  Takes probe() const;
+  bool renders(const ChatInput& input, std::string_view wanted,
+               std::string_view unwanted = {}) const;
+  Result<Rendered> render_as_is(const ChatInput& input) const;
+
+  Status adapt_message(nlohmann::ordered_json& message, size_t index) const;
+  Status adapt_content(nlohmann::ordered_json& content, size_t index) const;
+  void adapt_arguments(nlohmann::ordered_json& call) const;
+
+  jinja::Template template_;
+  std::map<std::string, std::string> special_tokens_;
+  jinja::Limits limits_;
+  Takes takes_;
+  bool is_builtin_ = false;
+};
+
+}  // namespace millrace
