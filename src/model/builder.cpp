@@ -208,6 +208,7 @@ void Builder::store_kv(int64_t layer, const Rows& k, const Rows& v) {
                                      .x_stride = k.width,
                                      .n_pages = limits.n_pages,
                                      .page_tokens = limits.page_tokens,
+                                     .page_stride = c.n_kv_heads * c.head_dim * limits.page_tokens,
                                      .x_type = DType::f32,
                                      .kv_type = limits.kv_type});
 }
@@ -231,8 +232,10 @@ Rows Builder::attend(int64_t layer, const Rows& q, const std::string& into) {
                        .q_stride = q.width,
                        .n_pages = limits.n_pages,
                        .page_tokens = limits.page_tokens,
+                       .page_stride = c.n_kv_heads * c.head_dim * limits.page_tokens,
                        .n_seqs = limits.max_seqs,
                        .max_pages = limits.max_pages,
+                       .window = 0,
                        .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_dim))),
                        .q_type = DType::f32,
                        .kv_type = limits.kv_type});

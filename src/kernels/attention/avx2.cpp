@@ -16,6 +16,7 @@ namespace {
 
 using Float = __m256;
 using lanes::avx2::largest_of;
+using lanes::avx2::mask_of;
 using lanes::avx2::plain_nan;
 using math::avx2::exp;
 namespace several = math::avx2::several;
@@ -55,10 +56,9 @@ inline Float maximum(Float a, Float b) {
   return _mm256_max_ps(a, b);
 }
 
-// Lanes from n on hold `other`.
-inline Float first_lanes(Float x, long long n, float other) {
-  const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  const __m256i live = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), index);
+// Lanes outside [begin, end) hold `other`.
+inline Float lanes_within(Float x, long long begin, long long end, float other) {
+  const __m256i live = _mm256_andnot_si256(mask_of(begin), mask_of(end));
   return _mm256_blendv_ps(splat(other), x, _mm256_castsi256_ps(live));
 }
 

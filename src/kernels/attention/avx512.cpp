@@ -19,6 +19,7 @@ namespace {
 
 using Float = __m512;
 using lanes::avx512::largest_of;
+using lanes::avx512::mask_of;
 using lanes::avx512::plain_nan;
 using math::avx512::exp;
 namespace several = math::avx512::several;
@@ -58,9 +59,9 @@ inline Float maximum(Float a, Float b) {
   return _mm512_max_ps(a, b);
 }
 
-// Lanes from n on hold `other`.
-inline Float first_lanes(Float x, long long n, float other) {
-  const auto live = static_cast<__mmask16>(n >= kWidth ? 0xffff : (1u << n) - 1);
+// Lanes outside [begin, end) hold `other`.
+inline Float lanes_within(Float x, long long begin, long long end, float other) {
+  const auto live = static_cast<__mmask16>(mask_of(end) & ~mask_of(begin));
   return _mm512_mask_blend_ps(live, splat(other), x);
 }
 

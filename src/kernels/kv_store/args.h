@@ -11,16 +11,17 @@ struct Args {
   const void* v;     // as k
   const int* slots;  // i32 [n_rows]: page * page_tokens + place in the page, each named once at
                      // most; negative: a row of padding, not stored
-  void* k_pages;     // kv_type [n_pages][n_kv_heads][head_dim][page_tokens]
-  void* v_pages;     // kv_type [n_pages][n_kv_heads][page_tokens][head_dim]
+  void* k_pages;     // kv_type [n_pages][n_kv_heads][head_dim][page_tokens], pages page_stride
+  void* v_pages;     // kv_type [n_pages][n_kv_heads][page_tokens][head_dim]  elements apart
   long long n_rows;
   long long n_kv_heads;
   long long head_dim;
   long long x_stride;  // at least n_kv_heads * head_dim
   long long n_pages;
   long long page_tokens;
-  DType x_type;   // f32 or bf16
-  DType kv_type;  // f32, f16 or bf16
+  long long page_stride;  // at least n_kv_heads * head_dim * page_tokens, a multiple of 64 bytes
+  DType x_type;           // f32 or bf16
+  DType kv_type;          // f32, f16 or bf16
 };
 
 }  // namespace millrace::kv_store

@@ -41,7 +41,7 @@ struct Column {
     return static_cast<const float*>(x) + row * a.x_stride + head * a.head_dim + dim;
   }
   long long block(long long slot) const {
-    return (slot / a.page_tokens * a.n_kv_heads + head) * a.head_dim * a.page_tokens;
+    return slot / a.page_tokens * a.page_stride + head * a.head_dim * a.page_tokens;
   }
   uint16_t* k(long long slot) const {
     return static_cast<uint16_t*>(a.k_pages) + block(slot) + dim * a.page_tokens +

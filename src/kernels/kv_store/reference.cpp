@@ -6,7 +6,7 @@ namespace {
 
 void store_head(const Args& a, long long r, long long h) {
   const long long page = a.slots[r] / a.page_tokens, place = a.slots[r] % a.page_tokens;
-  const long long block = (page * a.n_kv_heads + h) * a.head_dim * a.page_tokens;
+  const long long block = page * a.page_stride + h * a.head_dim * a.page_tokens;
   for (long long d = 0; d < a.head_dim; ++d) {
     const long long from = r * a.x_stride + h * a.head_dim + d;
     store_element(a.kv_type, a.k_pages, block + d * a.page_tokens + place,

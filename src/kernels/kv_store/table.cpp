@@ -45,6 +45,11 @@ Status validate(const Args& a) {
   if (!is_float(a.x_type) || !(is_float(a.kv_type) || a.kv_type == DType::f16))
     return error(Code::unsupported, "kv_store: {} into {} (f32, bf16 into f32, f16, bf16)",
                  name_of(a.x_type), name_of(a.kv_type));
+  if (const long long page = a.n_kv_heads * a.head_dim * a.page_tokens;
+      a.page_stride < page || bytes_of(a.kv_type, a.page_stride) % 64 != 0)
+    return error(Code::invalid_argument,
+                 "kv_store: pages of {} elements {} apart (no less, and a multiple of 64 bytes)",
+                 page, a.page_stride);
   return {};
 }
 
