@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "cli/open_model.h"
 #include "machine/find_host.h"
+#include "model/config.h"
 #include "tensor/format.h"
 
 namespace millrace::cli {
@@ -61,6 +62,8 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   const int threads = options.threads > 0 ? options.threads : session->machine_.n_cpus;
   const std::string name = std::filesystem::path(file.path()).filename();
   session->team_ = std::make_unique<Team>(threads, session->machine_.cpus);
+  session->device_ = cpu_device(*session->team_);
+  session->from_.emplace(PickFrom{session->machine_, session->profile_, session->force_});
   Progress progress("loading");
   const auto show = [&](size_t done, size_t total) {
     const double share =
@@ -68,7 +71,7 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
     if (!needs.quiet) progress.at(share, name);
   };
   MILLRACE_ASSIGN(session->engine_,
-                  Engine::load(std::move(file), *session->team_, session->pick_from(),
+                  Engine::load(std::move(file), *session->device_, *session->team_, *session->from_,
                                engine_options(options, needs, config), show));
   progress.clear();
   session->load_seconds_ = static_cast<double>(now_ns() - start_ns) * 1e-9;

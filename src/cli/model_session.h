@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -41,7 +42,7 @@ class ModelSession {
 
   const Machine& machine() const { return machine_; }
   Team& team() { return *team_; }
-  PickFrom pick_from() const { return {machine_, profile_, force_}; }
+  const PickFrom& pick_from() const { return *from_; }
   Engine& engine() { return *engine_; }
   double load_seconds() const { return load_seconds_; }
 
@@ -52,6 +53,8 @@ class ModelSession {
   Profile profile_;
   Force force_;
   std::unique_ptr<Team> team_;
+  std::unique_ptr<Device> device_;
+  std::optional<PickFrom> from_;
   std::unique_ptr<Engine> engine_;
   double load_seconds_ = 0;
 };

@@ -11,7 +11,7 @@ namespace millrace::add::avx2 {
 using lanes::avx2::plain_nan;
 
 Status run(const Args& a, Exec& exec) {
-  for_each_run(a, exec, [](const float* x, const float* b, float* y, long long n) {
+  for_each_sum(a, exec, [](const float* x, const float* b, float* y, long long n) {
     long long i = 0;
     for (; i + 8 <= n; i += 8) {
       const __m256 sum = _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(b + i));

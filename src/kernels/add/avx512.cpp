@@ -9,7 +9,7 @@ MILLRACE_TARGET_AVX512
 namespace millrace::add::avx512 {
 
 Status run(const Args& a, Exec& exec) {
-  for_each_run(a, exec, [](const float* x, const float* b, float* y, long long n) {
+  for_each_sum(a, exec, [](const float* x, const float* b, float* y, long long n) {
     for (long long i = 0; i < n; i += 16) {
       const __mmask16 live = lanes::avx512::mask_of(n - i);
       const __m512 sum =

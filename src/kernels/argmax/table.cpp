@@ -35,6 +35,7 @@ const Op kOp = {.name = "argmax",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .splits = {.by_rows = true}};
 
 }  // namespace millrace::argmax

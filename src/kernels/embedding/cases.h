@@ -53,6 +53,7 @@ inline Case make_case(const Problem& p) {
                 p.n_rows,
                 p.n,
                 p.n_vocab,
+                1,
                 p.type};
   };
   c.floor = floor_of(bind_rows(c, p, args_of, make_case));

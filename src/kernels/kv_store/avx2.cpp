@@ -79,9 +79,9 @@ void store_k(const Column& column, long long row) {
 
 void store_column(const Column& column) {
   const Args& a = column.a;
-  for (long long row = 0; row < a.n_rows; ++row)
+  for (long long row = 0; row < a.n_rows && a.what != Stored::keys; ++row)
     if (a.slots[row] >= 0) store8(column.v(a.slots[row]), round8(column.from(a.v, row)));
-  for (long long row = 0; row < a.n_rows;) {
+  for (long long row = 0; row < a.n_rows && a.what != Stored::values;) {
     const bool stored = a.slots[row] >= 0, run = stored && is_run(a, row);
     if (run)
       store_k_run(column, row);
@@ -93,13 +93,11 @@ void store_column(const Column& column) {
 
 }  // namespace
 
-// Lanes split heads and dimensions, 32 dimensions at a time: neighbouring rows share lines of a K
-// page, neighbouring dimensions lines of a V page.
+// Lanes split heads and dimensions, not rows: neighbouring rows share lines of a K page.
 Status run(const Args& a, Exec& exec) {
-  const long long per_head = a.head_dim / 8;
-  const Share columns = exec.share(a.n_kv_heads * per_head, 4);
-  for (long long i = columns.begin; i < columns.end; ++i)
-    store_column({a, i / per_head, i % per_head * 8});
+  const Share columns = exec.columns(a.n_kv_heads * a.head_dim);
+  for (long long i = columns.begin; i < columns.end; i += 8)
+    store_column({a, i / a.head_dim, i % a.head_dim});
   return {};
 }
 

@@ -29,6 +29,26 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+// Whole heads: what is stored then comes from the lane that made it.
+int64_t grain(const void* args) {
+  return static_cast<const Args*>(args)->head_dim;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.k = b.in.front().data;
+  a.v = b.in.back().data;
+  a.x_type = b.in[0].type;
+  a.slots = b.kv.slots;
+  a.k_pages = b.kv.k_pages;
+  a.v_pages = b.kv.v_pages;
+  a.kv_type = b.kv.type;
+  a.n_rows = b.in[0].n_rows;
+  a.x_stride = a.n_kv_heads * a.head_dim;
+  a.n_pages = b.kv.n_pages;
+  a.page_tokens = b.kv.page_tokens;
+  a.page_stride = b.kv.page_stride;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -61,6 +81,8 @@ const Op kOp = {.name = "kv_store",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .splits = {.by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>};
 
 }  // namespace millrace::kv_store

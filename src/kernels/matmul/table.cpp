@@ -122,6 +122,20 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+int64_t grain(const void*) {
+  return tiles16::kOutputs;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.w = b.weights[0].data;
+  a.w_type = b.weights[0].type;
+  a.x = b.in[0].data;
+  a.x_type = b.in[0].type;
+  a.y = b.out[0].data;
+  a.y_type = b.out[0].type;
+  a.n_rows = b.in[0].n_rows;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -138,6 +152,11 @@ Status validate(const Args& a) {
   return {};
 }
 
+DType input_type(DType weight, bool on_cuda) {
+  if (on_cuda) return DType::bf16;
+  return is_block_format(weight) ? DType::q8_row : DType::f32;
+}
+
 std::span<const Variant> variants() {
   return kVariants;
 }
@@ -147,6 +166,9 @@ const Op kOp = {.name = "matmul",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
-                .layouts = layouts};
+                .layouts = layouts,
+                .splits = {.by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>,
+                .input_type = input_type};
 
 }  // namespace millrace::matmul

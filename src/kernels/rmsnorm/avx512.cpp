@@ -4,6 +4,7 @@
 
 #include "base/isa.h"
 #include "kernels/lanes_avx512.h"
+#include "kernels/rmsnorm/groups.h"
 #include "kernels/rmsnorm/op.h"
 
 #pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12's AVX-512 headers trip it
@@ -39,11 +40,10 @@ void scale_row(const float* x, const float* weight, float* y, long long n, float
 Status run(const Args& a, Exec& exec) {
   const auto* x = static_cast<const float*>(a.x);
   auto* y = static_cast<float*>(a.y);
-  const Share rows = exec.share(a.n_rows);
-  for (long long r = rows.begin; r < rows.end; ++r) {
-    const float mean = sum_of_squares(x + r * a.n, a.n) / static_cast<float>(a.n);
-    scale_row(x + r * a.n, a.weight, y + r * a.n, a.n, 1.0f / std::sqrt(mean + a.eps));
-  }
+  for_each_group(a, exec, [&](long long g) {
+    const float mean = sum_of_squares(x + g * a.n, a.n) / static_cast<float>(a.n);
+    scale_row(x + g * a.n, a.weight, y + g * a.n, a.n, 1.0f / std::sqrt(mean + a.eps));
+  });
   return {};
 }
 

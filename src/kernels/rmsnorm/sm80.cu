@@ -44,8 +44,9 @@ __global__ void __launch_bounds__(kLanes) rmsnorm_kernel(Args a) {
 }  // namespace
 
 int launch_sm80(const Args& a, void* stream, void*) {
-  if (a.n_rows == 0) return cudaSuccess;
-  return overlapped_launch(rmsnorm_kernel, {dim3(static_cast<unsigned>(a.n_rows)), kLanes, 0},
+  const long long n_groups = a.n_rows * a.n_groups;
+  if (n_groups == 0) return cudaSuccess;
+  return overlapped_launch(rmsnorm_kernel, {dim3(static_cast<unsigned>(n_groups)), kLanes, 0},
                            stream, a);
 }
 

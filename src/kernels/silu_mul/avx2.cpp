@@ -3,6 +3,7 @@
 #include "base/isa.h"
 #include "base/math_avx2.h"
 #include "kernels/lanes_avx2.h"
+#include "kernels/runs.h"
 #include "kernels/silu_mul/op.h"
 
 MILLRACE_TARGET_AVX2
@@ -25,23 +26,25 @@ constexpr int kSeveral = several::kVectors;
   }
 }
 
-}  // namespace
-
-Status run(const Args& a, Exec& exec) {
-  const Share share = exec.share(a.n_rows * a.n, 16);
-  long long i = share.begin;
-  for (; i + 8 * kSeveral <= share.end; i += 8 * kSeveral) several_at(a, i);
-  for (; i + 8 <= share.end; i += 8) {
+void run_at(const Args& a, long long i, long long end) {
+  for (; i + 8 * kSeveral <= end; i += 8 * kSeveral) several_at(a, i);
+  for (; i + 8 <= end; i += 8) {
     const __m256 gate = math::avx2::silu(_mm256_loadu_ps(a.gate + i));
     const __m256 product = _mm256_mul_ps(gate, _mm256_loadu_ps(a.up + i));
     _mm256_storeu_ps(a.y + i, plain_nan(product));
   }
-  if (i < share.end) {
-    const __m256i live = lanes::avx2::mask_of(share.end - i);
+  if (i < end) {
+    const __m256i live = lanes::avx2::mask_of(end - i);
     const __m256 gate = math::avx2::silu(_mm256_maskload_ps(a.gate + i, live));
     const __m256 product = _mm256_mul_ps(gate, _mm256_maskload_ps(a.up + i, live));
     _mm256_maskstore_ps(a.y + i, live, plain_nan(product));
   }
+}
+
+}  // namespace
+
+Status run(const Args& a, Exec& exec) {
+  for_each_run(exec, a.n_rows, a.n, [&](int64_t first, int64_t n) { run_at(a, first, first + n); });
   return {};
 }
 

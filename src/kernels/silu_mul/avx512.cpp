@@ -3,6 +3,7 @@
 #include "base/isa.h"
 #include "base/math_avx512.h"
 #include "kernels/lanes_avx512.h"
+#include "kernels/runs.h"
 #include "kernels/silu_mul/op.h"
 
 MILLRACE_TARGET_AVX512
@@ -24,18 +25,20 @@ constexpr int kSeveral = several::kVectors;
   }
 }
 
-}  // namespace
-
-Status run(const Args& a, Exec& exec) {
-  const Share share = exec.share(a.n_rows * a.n, 16);
-  long long i = share.begin;
-  for (; i + 16 * kSeveral <= share.end; i += 16 * kSeveral) several_at(a, i);
-  for (; i < share.end; i += 16) {
-    const __mmask16 live = lanes::avx512::mask_of(share.end - i);
+void run_at(const Args& a, long long i, long long end) {
+  for (; i + 16 * kSeveral <= end; i += 16 * kSeveral) several_at(a, i);
+  for (; i < end; i += 16) {
+    const __mmask16 live = lanes::avx512::mask_of(end - i);
     const __m512 gate = math::avx512::silu(_mm512_maskz_loadu_ps(live, a.gate + i));
     const __m512 up = _mm512_maskz_loadu_ps(live, a.up + i);
     _mm512_mask_storeu_ps(a.y + i, live, lanes::avx512::plain_nan(_mm512_mul_ps(gate, up)));
   }
+}
+
+}  // namespace
+
+Status run(const Args& a, Exec& exec) {
+  for_each_run(exec, a.n_rows, a.n, [&](int64_t first, int64_t n) { run_at(a, first, first + n); });
   return {};
 }
 

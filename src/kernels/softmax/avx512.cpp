@@ -51,7 +51,7 @@ void scale_row(float* y, long long n, float factor) {
 }  // namespace
 
 Status run(const Args& a, Exec& exec) {
-  const Share rows = exec.share(a.n_rows);
+  const Share rows = exec.rows(a.n_rows);
   for (long long r = rows.begin; r < rows.end; ++r) {
     const float* x = a.x + r * a.n;
     float* y = a.y + r * a.n;

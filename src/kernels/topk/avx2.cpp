@@ -338,7 +338,7 @@ size_t workspace_bytes(const Args& a, int n_lanes) {
 
 Status run(const Args& a, Exec& exec) {
   auto* words = reinterpret_cast<int32_t*>(exec.workspace) + exec.lane * scratch_words(a.n, a.k);
-  const Share rows = exec.share(a.n_rows);
+  const Share rows = exec.rows(a.n_rows);
   for (long long r = rows.begin; r < rows.end; ++r)
     select_row({a.x + r * a.n, a.n, a.k, a.values + r * a.k, a.indices + r * a.k}, words);
   return {};
