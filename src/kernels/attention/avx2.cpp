@@ -31,8 +31,15 @@ inline Float load(const float* p) {
 inline void store(float* p, Float x) {
   _mm256_storeu_ps(p, x);
 }
-inline Float load_half(const uint16_t* p) {
+inline Float widen(const F16* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+inline Float widen(const Bf16* p) {
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+inline Float widen(const float* p) {
+  return load(p);
 }
 inline Float splat(float x) {
   return _mm256_set1_ps(x);

@@ -34,8 +34,15 @@ inline Float load(const float* p) {
 inline void store(float* p, Float x) {
   _mm512_storeu_ps(p, x);
 }
-inline Float load_half(const uint16_t* p) {
+inline Float widen(const F16* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+inline Float widen(const Bf16* p) {
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+inline Float widen(const float* p) {
+  return load(p);
 }
 inline Float splat(float x) {
   return _mm512_set1_ps(x);
