@@ -3,6 +3,7 @@
 #include "base/isa.h"
 #include "base/math_avx2.h"
 #include "kernels/lanes_avx2.h"
+#include "kernels/silu_mul/floats.h"
 #include "kernels/silu_mul/op.h"
 
 MILLRACE_TARGET_AVX2
@@ -13,7 +14,7 @@ using lanes::avx2::plain_nan;
 namespace several = math::avx2::several;
 constexpr int kSeveral = several::kVectors;
 
-[[gnu::always_inline]] inline void several_at(const Args& a, long long i) {
+[[gnu::always_inline]] inline void several_at(const Floats& a, long long i) {
   several::Float gate;
 #pragma GCC unroll 4
   for (int v = 0; v < kSeveral; ++v) gate.v[v] = _mm256_loadu_ps(a.gate + i + 8 * v);
@@ -27,8 +28,9 @@ constexpr int kSeveral = several::kVectors;
 
 }  // namespace
 
-Status run(const Args& a, Exec& exec) {
-  const Share share = exec.share(a.n_rows * a.n, 16);
+Status run(const Args& args, Exec& exec) {
+  const Floats a(args);
+  const Share share = exec.share(args.n_rows * args.n, 16);
   long long i = share.begin;
   for (; i + 8 * kSeveral <= share.end; i += 8 * kSeveral) several_at(a, i);
   for (; i + 8 <= share.end; i += 8) {
