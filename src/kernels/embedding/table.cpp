@@ -3,6 +3,10 @@
 #include "kernels/embedding/cases.h"
 #include "kernels/embedding/op.h"
 #include "tensor/format.h"
+#ifdef MILLRACE_CUDA
+#include "kernels/device.h"
+#include "kernels/embedding/device.h"
+#endif
 
 namespace millrace::embedding {
 namespace {
@@ -15,6 +19,13 @@ std::string key(const Args& a) {
 constexpr std::string_view kExact = "cpu.embedding.exact";
 
 constexpr std::array kVariants = {
+#ifdef MILLRACE_CUDA
+    Variant{.name = "sm80",
+            .isa = Isa::sm80,
+            .numerics = "cuda.embedding.exact",
+            .takes = erase_takes<Args, takes_sm80>,
+            .run = erase_launch<Args, launch_sm80>},
+#endif
     Variant{
         .name = "avx2", .isa = Isa::avx2, .numerics = kExact, .run = erase_run<Args, avx2::run>},
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},

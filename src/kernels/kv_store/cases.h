@@ -120,6 +120,7 @@ inline std::vector<Case> cases() {
       for (long long dim : {1, 8, 20, 64, 80, 128})
         add({.n_rows = 7, .n_kv_heads = 3, .head_dim = dim});
       add({.n_rows = 1, .n_kv_heads = 1, .head_dim = 64});
+      add({.n_rows = 41, .n_kv_heads = 2, .head_dim = 64, .page_tokens = 32});
       add({.n_rows = 70, .n_kv_heads = 2, .head_dim = 24, .page_tokens = 32, .scattered = false});
       add({.n_rows = 9, .n_kv_heads = 2, .head_dim = 40, .page_tokens = 64, .gap = 3});
       add({.n_rows = 9, .n_kv_heads = 2, .head_dim = 40, .page_gap = 96});

@@ -3,6 +3,10 @@
 #include "kernels/kv_store/cases.h"
 #include "kernels/kv_store/op.h"
 #include "tensor/format.h"
+#ifdef MILLRACE_CUDA
+#include "kernels/device.h"
+#include "kernels/kv_store/device.h"
+#endif
 
 namespace millrace::kv_store {
 namespace {
@@ -21,6 +25,13 @@ bool takes_avx2(const Args& a) {
 }
 
 constexpr std::array kVariants = {
+#ifdef MILLRACE_CUDA
+    Variant{.name = "sm80",
+            .isa = Isa::sm80,
+            .numerics = "cuda.kv_store.round",
+            .takes = erase_takes<Args, takes_sm80>,
+            .run = erase_launch<Args, launch_sm80>},
+#endif
     Variant{.name = "avx2",
             .isa = Isa::avx2,
             .numerics = kRound,

@@ -26,6 +26,7 @@ constexpr std::array kVariants = {
     Variant{.name = "sm80",
             .isa = Isa::sm80,
             .numerics = "cuda.rope.turns",
+            .takes = erase_takes<Args, takes_sm80>,
             .run = erase_launch<Args, launch_sm80>},
 #endif
     Variant{.name = "avx2",
