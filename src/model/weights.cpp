@@ -13,8 +13,6 @@ namespace {
 // Untouched memory of an arena costs nothing; a matrix larger than this gets one of its own.
 constexpr size_t kArenaBytes = size_t{64} << 20;
 constexpr size_t kAlign = 64;
-// Rows that every layout packs by themselves: two tiles of 16 outputs.
-constexpr int64_t kPackRows = 32;
 // About how much of the file is packed before its pages are given back: what a load holds twice.
 constexpr size_t kSlabBytes = size_t{8} << 20;
 
@@ -39,7 +37,7 @@ bool is_weight_type(DType type) {
          (is_block_format(type) && type != DType::q8_row);
 }
 
-// Rows [begin, end) of a matrix: runs of whole tiles, which every layout keeps one after the other.
+// Rows [begin, end) of a matrix, whole grains of the layout.
 void pack_rows(const Layout& layout, const Linear& plain, Share rows, std::byte* packed) {
   if (rows.begin >= rows.end) return;
   Linear before = plain, mine = plain;
@@ -58,17 +56,26 @@ void pack_rows(const Layout& layout, const Linear& plain, Share rows, std::byte*
 void pack_on(Team& team, const Layout& layout, const Linear& plain, std::byte* packed,
              const ModelFile& file) {
   const size_t row_bytes = bytes_of(plain.type, plain.k);
-  const int64_t wanted = static_cast<int64_t>(kSlabBytes / row_bytes) / kPackRows * kPackRows;
-  const int64_t slab_rows = std::max(wanted, kPackRows);
+  const int64_t grain = layout.row_grain;
+  const int64_t wanted = static_cast<int64_t>(kSlabBytes / row_bytes) / grain * grain;
+  const int64_t slab_rows = std::max(wanted, grain);
   for (int64_t begin = 0; begin < plain.n; begin += slab_rows) {
     const int64_t n = std::min(slab_rows, plain.n - begin);
     team.run([&](Lane& lane) {
-      const Share share = share_of(n, lane.index, lane.count, kPackRows);
+      const Share share = share_of(n, lane.index, lane.count, grain);
       pack_rows(layout, plain, {begin + share.begin, begin + share.end}, packed);
     });
     file.drop({static_cast<const std::byte*>(plain.data) + static_cast<size_t>(begin) * row_bytes,
                static_cast<size_t>(n) * row_bytes});
   }
+}
+
+// Of the variant that will read the matrix; null where it reads it as in the file.
+Result<const Layout*> layout_for(const Linear& plain, const PickFrom& from) {
+  const matmul::Args args = args_of(plain, 1);
+  MILLRACE_TRY(matmul::validate(args));
+  MILLRACE_ASSIGN(const Choice choice, pick(matmul::kOp, &args, from));
+  return layout_named(matmul::kOp, choice.variant->layout);
 }
 
 }  // namespace
@@ -116,11 +123,9 @@ void Weights::ready(size_t bytes) {
 Result<Linear> Weights::pack(const std::string& key, const Linear& plain,
                              const std::vector<const TensorView*>& parts) {
   const matmul::Args args = args_of(plain, 1);
-  MILLRACE_TRY(matmul::validate(args));
-  MILLRACE_ASSIGN(const Choice choice, pick(matmul::kOp, &args, from_));
+  MILLRACE_ASSIGN(const Layout* layout, layout_for(plain, from_));
   Linear out = plain;
-  out.layout = choice.variant->layout;
-  const Layout* layout = layout_named(matmul::kOp, out.layout);
+  out.layout = layout == nullptr ? "plain" : layout->name;
   if (layout == nullptr && parts.size() > 1)
     return error(Code::unsupported, "{}: {} would be read as in the file, which has it in parts",
                  file_.path(), key);
@@ -161,12 +166,13 @@ Result<Linear> Weights::experts(const std::string& stem, int64_t n_experts, int6
       parts.push_back(part);
     }
   }
-  // An expert is a run of whole tiles.
-  if (n % 16 != 0)
-    return error(Code::unsupported, "{}: experts of {} outputs, not a multiple of 16", file_.path(),
-                 n);
+  const Linear plain = {parts[0]->data, n_experts * n, k, parts[0]->type, {}};
+  MILLRACE_ASSIGN(const Layout* layout, layout_for(plain, from_));
+  if (layout != nullptr && n % layout->row_grain != 0)
+    return error(Code::unsupported, "{}: experts of {} outputs, not a multiple of {}", file_.path(),
+                 n, layout->row_grain);
   const size_t others = packed_bytes_;
-  auto stack = pack(name, {parts[0]->data, n_experts * n, k, parts[0]->type, {}}, parts);
+  auto stack = pack(name, plain, parts);
   expert_bytes_ += packed_bytes_ - others;
   return stack;
 }
