@@ -80,8 +80,13 @@ bool accepts(const Variant& variant, const void* args, const Machine& machine);
 // A weight's byte order for some variants. `plain` (rows as in the file) is never listed.
 struct Layout {
   std::string_view name;
+  // Outputs that are packed as one unit. Rows [a, b) of a weight can be packed by themselves where
+  // both are multiples of it (b may be the last row): they are the packed bytes from bytes() of the
+  // first a rows on.
+  int64_t row_grain = 1;
   size_t (*bytes)(const void* args) = nullptr;  // of the packed weight
-  // Packs `plain` (the weight rows as in the file) into `packed`, 64-byte aligned.
+  // Packs `plain` (the weight rows as in the file) into `packed`; a whole weight's is 64-byte
+  // aligned.
   void (*pack)(const void* args, const void* plain, void* packed) = nullptr;
   // The exact inverse.
   void (*unpack)(const void* args, const void* packed, void* plain) = nullptr;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/hash.h"
@@ -18,8 +19,8 @@ namespace {
 // Untouched memory of an arena costs nothing; a matrix larger than this gets one of its own.
 constexpr size_t kArenaBytes = size_t{64} << 20;
 constexpr size_t kAlign = 64;
-// Rows that every layout packs by themselves: two tiles of 16 outputs.
-constexpr int64_t kPackRows = 32;
+// Rows that are hashed together, whatever the layout and the number of lanes.
+constexpr int64_t kHashRows = 32;
 // About how much of the file is packed before its pages are given back: what a load holds twice.
 constexpr size_t kSlabBytes = size_t{8} << 20;
 
@@ -62,9 +63,6 @@ Result<std::vector<const TensorView*>> expert_parts(const ModelFile& file, const
                    stem);
     parts.push_back(part);
   }
-  if (ref.shape[1] % 16 != 0)
-    return error(Code::unsupported, "{}: experts of {} outputs, not a multiple of 16", file.path(),
-                 ref.shape[1]);
   return parts;
 }
 
@@ -131,40 +129,49 @@ uint64_t hash_of(const std::vector<uint64_t>& parts) {
 class Packer {
  public:
   Packer(Team& team, const ModelFile& file, const Packing& packing)
-      : team_(team), file_(file), packing_(packing), scratch_(static_cast<size_t>(team.size())) {}
+      : team_(team),
+        file_(file),
+        packing_(packing),
+        row_bytes_(bytes_of(packing.from, packing.k)),
+        run_rows_(std::lcm(kHashRows, packing.layout == nullptr ? 1 : packing.layout->row_grain)),
+        scratch_(static_cast<size_t>(team.size())) {}
 
-  // n rows at `plain` into `packed`; returns their hash.
+  // n rows at `plain` into `packed`, or nowhere; returns their hash.
   uint64_t run(const std::byte* plain, int64_t n, std::byte* packed) {
-    const size_t row_bytes = bytes_of(packing_.from, packing_.k);
-    const int64_t wanted = static_cast<int64_t>(kSlabBytes / row_bytes) / kPackRows * kPackRows;
-    const int64_t slab_rows = std::max(wanted, kPackRows);
-    hashes_.assign(static_cast<size_t>((n + kPackRows - 1) / kPackRows), 0);
+    const int64_t wanted = static_cast<int64_t>(kSlabBytes / row_bytes_) / run_rows_ * run_rows_;
+    const int64_t slab_rows = std::max(wanted, run_rows_);
+    hashes_.assign(static_cast<size_t>((n + kHashRows - 1) / kHashRows), 0);
     for (int64_t begin = 0; begin < n; begin += slab_rows) {
       const int64_t rows = std::min(slab_rows, n - begin);
       team_.run([&](Lane& lane) {
-        const Share share = share_of(rows, lane.index, lane.count, kPackRows);
-        for (int64_t r = begin + share.begin; r < begin + share.end; r += kPackRows)
-          pack_run(plain, r, std::min(kPackRows, begin + share.end - r), packed, lane.index);
+        const Share share = share_of(rows, lane.index, lane.count, run_rows_);
+        for (int64_t r = begin + share.begin; r < begin + share.end; r += run_rows_)
+          pack_run(plain, {r, std::min(r + run_rows_, begin + share.end)}, packed, lane.index);
       });
-      file_.drop(
-          {plain + static_cast<size_t>(begin) * row_bytes, static_cast<size_t>(rows) * row_bytes});
+      file_.drop({plain + static_cast<size_t>(begin) * row_bytes_,
+                  static_cast<size_t>(rows) * row_bytes_});
     }
     return hash_of(hashes_);
   }
 
  private:
-  void pack_run(const std::byte* plain, int64_t r, int64_t n, std::byte* packed, int lane) {
-    const size_t row_bytes = bytes_of(packing_.from, packing_.k);
-    const std::byte* rows = plain + static_cast<size_t>(r) * row_bytes;
-    hashes_[static_cast<size_t>(r / kPackRows)] =
-        hash64({rows, static_cast<size_t>(n) * row_bytes});
+  void pack_run(const std::byte* plain, Share rows, std::byte* packed, int lane) {
+    const auto at = [&](int64_t r) { return plain + static_cast<size_t>(r) * row_bytes_; };
+    for (int64_t r = rows.begin; r < rows.end; r += kHashRows) {
+      const int64_t n = std::min(kHashRows, rows.end - r);
+      hashes_[static_cast<size_t>(r / kHashRows)] =
+          hash64({at(r), static_cast<size_t>(n) * row_bytes_});
+    }
     if (packed != nullptr)
-      packing_.rows(rows, n, packed + packing_.bytes(r), scratch_[static_cast<size_t>(lane)]);
+      packing_.rows(at(rows.begin), rows.end - rows.begin, packed + packing_.bytes(rows.begin),
+                    scratch_[static_cast<size_t>(lane)]);
   }
 
   Team& team_;
   const ModelFile& file_;
   const Packing& packing_;
+  const size_t row_bytes_;
+  const int64_t run_rows_;
   std::vector<Converted> scratch_;
   std::vector<uint64_t> hashes_;
 };
@@ -228,6 +235,9 @@ Result<BoundWeight> Weights::load_matrix(const WeightRef& ref, const Source& sou
   const int64_t k = ref.shape.back();
   const int64_t n_each = ref.shape[ref.shape.size() - 2];
   const int64_t n = ref.form == WeightForm::experts ? ref.shape[0] * n_each : n_each;
+  if (layout != nullptr && ref.form == WeightForm::experts && n_each % layout->row_grain != 0)
+    return error(Code::unsupported, "{}: experts of {} outputs, not a multiple of {}", file_.path(),
+                 n_each, layout->row_grain);
   const Packing packing{layout, source.parts[0]->type, type, k, on_cuda};
   Packer packer(team_, file_, packing);
   const size_t part_bytes = packing.bytes(n) / source.parts.size();

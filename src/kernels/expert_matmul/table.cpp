@@ -48,7 +48,7 @@ matmul::Args stack_at(const void* args) {
 
 template <Packing kPacking>
 constexpr Layout make_layout() {
-  return {kLayoutNames[kPacking],
+  return {kLayoutNames[kPacking], kOutputs,
           [](const void* args) {
             const matmul::Args stack = stack_at(args);
             return stack_layout(kPacking)->bytes(&stack);

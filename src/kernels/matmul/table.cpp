@@ -8,6 +8,7 @@
 #include "kernels/matmul/pack_floats.h"
 #include "kernels/matmul/pack_kquants.h"
 #include "kernels/matmul/pack_mma.h"
+#include "kernels/matmul/tile.cuh"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
 #include "kernels/device.h"
@@ -38,8 +39,8 @@ bool takes_floats(const Args& a) {
 
 template <size_t (*Bytes)(const Args&), void (*Pack)(const Args&, const void*, void*),
           void (*Unpack)(const Args&, const void*, void*)>
-constexpr Layout make_layout(std::string_view name) {
-  return {name, [](const void* args) { return Bytes(*static_cast<const Args*>(args)); },
+constexpr Layout make_layout(std::string_view name, int64_t row_grain) {
+  return {name, row_grain, [](const void* args) { return Bytes(*static_cast<const Args*>(args)); },
           [](const void* args, const void* plain, void* packed) {
             Pack(*static_cast<const Args*>(args), plain, packed);
           },
@@ -49,10 +50,11 @@ constexpr Layout make_layout(std::string_view name) {
 }
 
 constexpr std::array kLayouts = {
-    make_layout<tiles16::packed_bytes, tiles16::pack, tiles16::unpack>("tiles16"),
-    make_layout<kquant_bytes, pack_kquant, unpack_kquant>("tiles16_k"),
-    make_layout<floats_bytes, pack_floats, unpack_floats>("tiles16_f"),
-    make_layout<mma16_bytes, pack_mma16, unpack_mma16>("mma16"),
+    make_layout<tiles16::packed_bytes, tiles16::pack, tiles16::unpack>("tiles16",
+                                                                       tiles16::kOutputs),
+    make_layout<kquant_bytes, pack_kquant, unpack_kquant>("tiles16_k", kTile),
+    make_layout<floats_bytes, pack_floats, unpack_floats>("tiles16_f", kFloatTile),
+    make_layout<mma16_bytes, pack_mma16, unpack_mma16>("mma16", kTileM),
 };
 
 std::span<const Layout> layouts() {
