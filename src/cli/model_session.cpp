@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "cli/open_model.h"
 #include "machine/find_host.h"
+#include "model/config.h"
 #include "tensor/format.h"
 
 namespace millrace::cli {

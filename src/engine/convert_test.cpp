@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "engine/fixture_test.h"
+#include "model/config.h"
 #include "model/quantize.h"
 
 namespace millrace {

@@ -1,7 +1,6 @@
 #include "files/model_file.h"
 
 #include <filesystem>
-#include <optional>
 
 #include "base/utf8.h"
 #include "files/gguf.h"
@@ -24,18 +23,6 @@ std::string template_of(const nlohmann::json& config) {
     if (name.ok() && name.value() == "default" && text.ok()) return text.value();
   }
   return "";
-}
-
-// Whether config.json says that the output shares the embedding's weights; it may say nothing.
-std::optional<bool> ties_embeddings(const SafetensorsDir& dir) {
-  const auto text = dir.text("config.json");
-  if (!text.ok()) return std::nullopt;
-  const auto json = parse_json(text.value(), "config.json");
-  if (!json.ok()) return std::nullopt;
-  const JsonFields fields(json.value(), "config.json");
-  const auto tied = fields.boolean_or("tie_word_embeddings", false);
-  if (!tied.ok() || fields.find("tie_word_embeddings") == nullptr) return std::nullopt;
-  return tied.value();
 }
 
 std::string template_of(const SafetensorsDir& dir) {

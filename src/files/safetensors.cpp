@@ -150,4 +150,15 @@ void SafetensorsDir::drop(std::span<const std::byte> bytes) const {
   for (const MappedFile& file : files_) file.drop(bytes);
 }
 
+std::optional<bool> ties_embeddings(const SafetensorsDir& dir) {
+  const auto text = dir.text("config.json");
+  if (!text.ok()) return std::nullopt;
+  const auto json = parse_json(text.value(), "config.json");
+  if (!json.ok()) return std::nullopt;
+  const JsonFields fields(json.value(), "config.json");
+  const auto tied = fields.boolean_or("tie_word_embeddings", false);
+  if (!tied.ok() || fields.find("tie_word_embeddings") == nullptr) return std::nullopt;
+  return tied.value();
+}
+
 }  // namespace millrace

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,5 +57,8 @@ class SafetensorsDir {
   std::vector<TensorView> tensors_;
   std::string strange_tensor_;
 };
+
+// Whether config.json says that the output shares the embedding's weights; it may say nothing.
+std::optional<bool> ties_embeddings(const SafetensorsDir& dir);
 
 }  // namespace millrace

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/utf8.h"
+#include "model/config.h"
 #include "tensor/codec.h"
 #include "tensor/format.h"
 

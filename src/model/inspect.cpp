@@ -13,6 +13,7 @@
 #include "files/gguf.h"
 #include "files/json.h"
 #include "files/safetensors.h"
+#include "model/config.h"
 #include "tensor/format.h"
 
 namespace millrace {

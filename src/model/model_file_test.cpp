@@ -10,6 +10,7 @@
 
 #include "files/gguf.h"
 #include "files/gguf_bytes_test.h"
+#include "model/config.h"
 
 namespace millrace {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "files/gguf.h"
 #include "files/random_weights.h"
+#include "model/config.h"
 #include "model/make_model.h"
 #include "model/make_vocab.h"
 #include "tensor/codec.h"

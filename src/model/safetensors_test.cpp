@@ -11,6 +11,7 @@
 
 #include "files/hf_names.h"
 #include "files/model_file.h"
+#include "model/config.h"
 
 namespace millrace {
 namespace {
