@@ -14,14 +14,13 @@
 
 namespace millrace::cli {
 
-inline constexpr int64_t kDefaultContext = 4096;
 inline constexpr char kBatchHelp[] =
     "Tokens of a prompt computed at once; 64 by default, 256 for a mixture of experts";
 
 struct ModelOptions {
   std::string model;    // empty: the default one
   int threads = 0;      // 0: as many as there are CPUs
-  int64_t n_ctx = 0;    // 0: the model's own, at most kDefaultContext
+  int64_t n_ctx = 0;    // 0: default_context's
   int64_t n_batch = 0;  // 0: batch_of's
   std::string kv_type = "f16";
 };
@@ -34,7 +33,8 @@ class ModelSession {
   // What a command needs beyond its options: sequences at once, rows with logits.
   struct Needs {
     int64_t max_seqs = 1, max_outputs = 16;
-    bool quiet = false;  // no progress bar
+    bool quiet = false;        // no progress bar
+    bool any_context = false;  // what the model makes of a context beyond its own does not matter
   };
   static Result<std::unique_ptr<ModelSession>> load(const ModelOptions& options,
                                                     const Needs& needs);
@@ -43,6 +43,7 @@ class ModelSession {
   Team& team() { return *team_; }
   PickFrom pick_from() const { return {machine_, profile_, force_}; }
   Engine& engine() { return *engine_; }
+  const std::string& name() const { return name_; }  // of the model, for people
   double load_seconds() const { return load_seconds_; }
 
  private:
@@ -53,6 +54,7 @@ class ModelSession {
   Force force_;
   std::unique_ptr<Team> team_;
   std::unique_ptr<Engine> engine_;
+  std::string name_;
   double load_seconds_ = 0;
 };
 
