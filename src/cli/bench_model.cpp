@@ -235,7 +235,8 @@ Result<Report> measure(const BenchModelOptions& options) {
                            .threads = options.threads,
                            .n_ctx = std::max(longest, deepest + options.n_decode),
                            .n_batch = options.n_batch};
-  MILLRACE_ASSIGN(auto session, ModelSession::load(model, {.quiet = options.json}));
+  MILLRACE_ASSIGN(auto session,
+                  ModelSession::load(model, {.quiet = options.json, .any_context = true}));
   Engine& engine = session->engine();
   MILLRACE_ASSIGN(const int seq, engine.open());
   MILLRACE_TRY(compute(

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "base/utf8.h"
 #include "cli/chat_terminal.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -20,15 +21,19 @@ struct Options {
   ModelOptions model;
   Generation how;
   std::string system, prompt;
+  bool drop_oldest = false;
 };
 
 // Renders, encodes and generates. The sequence keeps its tokens, so a turn computes what is new.
 class ModelBackend final : public ChatBackend {
  public:
   static Result<std::unique_ptr<ModelBackend>> make(const ModelOptions& options);
-  Result<Generated> answer(const nlohmann::ordered_json& messages, const Generation& how,
+  int64_t n_ctx() const override { return session_->engine().n_ctx(); }
+  Result<std::vector<int32_t>> prompt(const nlohmann::ordered_json& messages) override;
+  Result<Generated> answer(std::vector<int32_t> prompt, const Generation& how,
                            const std::function<void(std::string_view)>& on_text,
                            const std::atomic<bool>& stop) override;
+  const std::string& name() const { return session_->name(); }
   bool has_template() const { return !template_.is_builtin(); }
 
  private:
@@ -59,10 +64,7 @@ Result<std::unique_ptr<ModelBackend>> ModelBackend::make(const ModelOptions& opt
       std::move(session), std::move(tokenizer), std::move(chat_template), std::move(sampler), seq));
 }
 
-Result<Generated> ModelBackend::answer(const nlohmann::ordered_json& messages,
-                                       const Generation& how,
-                                       const std::function<void(std::string_view)>& on_text,
-                                       const std::atomic<bool>& stop) {
+Result<std::vector<int32_t>> ModelBackend::prompt(const nlohmann::ordered_json& messages) {
   ChatInput input;
   input.messages = messages;
   const std::time_t now = std::time(nullptr);
@@ -70,20 +72,26 @@ Result<Generated> ModelBackend::answer(const nlohmann::ordered_json& messages,
   MILLRACE_ASSIGN(const auto prompt, template_.render(input));
   std::vector<TextPart> parts;
   for (const auto& piece : prompt.pieces) parts.push_back({piece.text, piece.from_template});
-  MILLRACE_ASSIGN(std::vector<int32_t> tokens, tokenizer_.encode(parts));
+  return tokenizer_.encode(parts);
+}
+
+Result<Generated> ModelBackend::answer(std::vector<int32_t> prompt, const Generation& how,
+                                       const std::function<void(std::string_view)>& on_text,
+                                       const std::atomic<bool>& stop) {
   const auto on_token = [&](std::string_view text, const Sampled*) {
     if (!text.empty()) on_text(text);
   };
-  return generate({session_->engine(), sampler_, tokenizer_, seq_}, std::move(tokens), how,
+  return generate({session_->engine(), sampler_, tokenizer_, seq_}, std::move(prompt), how,
                   on_token, stop);
 }
 
-int talk(Chat& chat, const Options& options) {
+int talk(Chat& chat, const ModelBackend& backend, const Options& options) {
   if (!options.prompt.empty()) return chat.answer_once(options.prompt);
   if (isatty(STDIN_FILENO) != 1)
     return chat.answer_once(std::string(std::istreambuf_iterator<char>(std::cin), {}));
   LineEditor lines(state_file("chat_history"));
-  fmt::print(stderr, "/help says what there is; Ctrl-D ends.\n");
+  fmt::print(stderr, "{}, context {} tokens; /help lists commands, Ctrl-D ends\n",
+             printable(backend.name()), backend.n_ctx());
   return chat.talk(lines);
 }
 
@@ -92,11 +100,12 @@ int chat_command(const Options& options) {
   auto backend = ModelBackend::make(options.model);
   if (!backend.ok()) return fail(backend.status());
   if (!backend.value()->has_template())
-    fmt::print(stderr, "millrace: the model brings no chat template; using ChatML\n");
+    fmt::print(stderr, "millrace: the model has no chat template; using ChatML\n");
   Chat chat(*backend.value(), catch_ctrl_c(), {stdout, stderr, isatty(STDOUT_FILENO) == 1});
   chat.how() = options.how;
+  chat.drop_oldest(options.drop_oldest);
   chat.set_system(options.system);
-  return talk(chat, options);
+  return talk(chat, *backend.value(), options);
 }
 
 }  // namespace
@@ -111,6 +120,8 @@ void add_chat(App& app) {
       .option("-n,--n-predict", options->how.max_tokens,
               "Tokens of an answer at most; -1: as many as the context holds")
       .show_default();
+  command.flag("--drop-oldest", options->drop_oldest,
+               "When the context is full, drop the oldest turns (never the system message)");
   add_sampling_options(command, options->how);
   command.footer(
       "What comes through a pipe is answered once. At a terminal /help lists the commands; Ctrl-C\n"

@@ -9,7 +9,7 @@ namespace millrace::cli {
 
 struct Line {
   enum class Kind : unsigned char { text, interrupted, end } kind = Kind::text;
-  std::string text;
+  std::string text;  // of `interrupted`: what was typed before, and is gone
 };
 
 // Where a chat's lines come from: a terminal, or a test.

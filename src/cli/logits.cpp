@@ -44,7 +44,9 @@ class Printer {
 };
 
 Status print_logits(const Options& options) {
-  MILLRACE_ASSIGN(auto session, ModelSession::load(options.model, {.max_outputs = 64}));
+  ModelOptions model = options.model;
+  if (model.n_ctx == 0) model.n_ctx = static_cast<int64_t>(options.tokens.size());
+  MILLRACE_ASSIGN(auto session, ModelSession::load(model, {.max_outputs = 64}));
   Engine& engine = session->engine();
   MILLRACE_ASSIGN(const int seq, engine.open());
   Printer printer(options);

@@ -1,20 +1,66 @@
 #include "cli/model_session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
 #include "base/clock.h"
 #include "base/progress.h"
+#include "cli/commands.h"
+#include "cli/context.h"
 #include "cli/open_model.h"
 #include "machine/find_host.h"
+#include "memory/host.h"
 #include "model/config.h"
 #include "tensor/format.h"
 
 namespace millrace::cli {
 namespace {
 
-int64_t context_of(const ModelOptions& options, const Config& config) {
-  return options.n_ctx > 0 ? options.n_ctx : std::min(config.n_ctx, kDefaultContext);
+size_t tensor_bytes(const ModelFile& file) {
+  size_t bytes = 0;
+  for (const TensorView& tensor : file.tensors()) bytes += tensor.bytes;
+  return bytes;
+}
+
+// Where the system grants no more address space than memory, a mapping says so before it is used.
+int64_t mappable(int64_t n_ctx, const ContextMemory& memory) {
+  const auto maps = [&] {
+    const size_t kv_bytes = static_cast<size_t>(n_ctx) * memory.kv_bytes_per_token;
+    return HostBuffer::make(kv_bytes + memory.weight_bytes).ok();
+  };
+  while (n_ctx > 1 && !maps()) n_ctx /= 2;
+  return n_ctx;
+}
+
+int64_t context_of(const ModelOptions& options, const ModelSession::Needs& needs,
+                   const ModelFile& file, const Config& config, const Machine& machine) {
+  if (options.n_ctx > config.n_ctx && !needs.any_context)
+    fmt::print(stderr,
+               "millrace: warning: the model was trained for a context of {} tokens; with {} its "
+               "answers get worse past that\n",
+               config.n_ctx, options.n_ctx);
+  if (options.n_ctx > 0) return options.n_ctx;
+  const int64_t kv_bytes =
+      needs.max_seqs * kv_bytes_per_token(config, *dtype_named(options.kv_type));
+  const ContextMemory memory{machine.memory_available_bytes, tensor_bytes(file),
+                             static_cast<size_t>(kv_bytes)};
+  const int64_t n_ctx = mappable(default_context(config.n_ctx, memory), memory);
+  if (n_ctx < config.n_ctx)
+    fmt::print(stderr,
+               "millrace: a context of {} tokens: the model's own of {} does not fit the {} of "
+               "memory available; -c N sets another\n",
+               n_ctx, config.n_ctx, size_text(memory.available_bytes));
+  return n_ctx;
+}
+
+// As it was asked for, or as its file is called.
+std::string display_name(const std::string& asked, const ModelFile& file) {
+  std::error_code ignored;
+  if (!asked.empty() && !std::filesystem::exists(asked, ignored)) return asked;
+  const std::filesystem::path path(file.path());
+  return path.has_filename() ? path.filename() : path.parent_path().filename();
 }
 
 // Outputs of 64 rows stay in the second-level cache between the kernels. Of experts each has some
@@ -26,8 +72,7 @@ int64_t batch_of(const ModelOptions& options, const Config& config) {
 }
 
 EngineOptions engine_options(const ModelOptions& options, const ModelSession::Needs& needs,
-                             const Config& config) {
-  const int64_t n_ctx = context_of(options, config);
+                             const Config& config, int64_t n_ctx) {
   return {.n_ctx = n_ctx,
           .max_seqs = needs.max_seqs,
           .max_rows = std::min(batch_of(options, config), n_ctx * needs.max_seqs),
@@ -43,7 +88,8 @@ void add_model_options(Command& command, ModelOptions& options, bool positional)
       .range(1, 1024);
   command
       .option("-c,--ctx-size", options.n_ctx,
-              "Tokens of context; the model's own, at most 4096, by default")
+              "Context length in tokens (default: what the model was trained for, or what fits in "
+              "memory)")
       .range(1, 1 << 24);
   command.option("-b,--batch-size", options.n_batch, kBatchHelp).range(1, 8192);
   command.option("--kv-type", options.kv_type, "What K and V are kept in: f16, bf16 or f32")
@@ -60,7 +106,8 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   MILLRACE_ASSIGN(ModelFile file, open_model(options.model));
   MILLRACE_ASSIGN(const Config config, read_config(file));
   const int threads = options.threads > 0 ? options.threads : session->machine_.n_cpus;
-  const std::string name = std::filesystem::path(file.path()).filename();
+  session->name_ = display_name(options.model, file);
+  const int64_t n_ctx = context_of(options, needs, file, config, session->machine_);
   session->team_ = std::make_unique<Team>(threads, session->machine_.cpus);
   session->device_ = cpu_device(*session->team_);
   session->from_.emplace(PickFrom{session->machine_, session->profile_, session->force_});
@@ -68,11 +115,11 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   const auto show = [&](size_t done, size_t total) {
     const double share =
         static_cast<double>(done) / static_cast<double>(std::max<size_t>(total, 1));
-    if (!needs.quiet) progress.at(share, name);
+    if (!needs.quiet) progress.at(share, session->name_);
   };
   MILLRACE_ASSIGN(session->engine_,
                   Engine::load(std::move(file), *session->device_, *session->team_, *session->from_,
-                               engine_options(options, needs, config), show));
+                               engine_options(options, needs, config, n_ctx), show));
   progress.clear();
   session->load_seconds_ = static_cast<double>(now_ns() - start_ns) * 1e-9;
   return session;

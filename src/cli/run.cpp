@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_session.h"
 #include "cli/sampling_options.h"
+#include "cli/terminal_text.h"
 #include "files/json.h"
 
 namespace millrace::cli {
@@ -66,14 +66,9 @@ Result<Generated> run(const Options& options, ModelSession& session, const Token
   MILLRACE_ASSIGN(Sampler sampler,
                   Sampler::make(session.engine().config().n_vocab, session.pick_from()));
   MILLRACE_ASSIGN(const int seq, session.engine().open());
-  if (!options.json && !options.no_echo) fmt::print("{}", prompt);
-  std::fflush(stdout);
+  if (!options.json && !options.no_echo) print_text(stdout, prompt);
   const auto on_token = [&](std::string_view text, const Sampled* sampled) {
-    if (!options.json) {
-      std::fwrite(text.data(), 1, text.size(), stdout);
-      std::fflush(stdout);
-      return;
-    }
+    if (!options.json) return print_text(stdout, text);
     output.text += text;
     if (sampled != nullptr) output.tokens.push_back(to_json(*sampled, tokenizer));
   };
@@ -99,6 +94,9 @@ int run_command(const Options& options) {
     print_json(out);
   } else {
     fmt::print("\n");
+    if (g.finish == Finish::length && g.n_prompt + g.n_tokens >= session.value()->engine().n_ctx())
+      fmt::print(stderr, "millrace: the context of {} tokens is full; -c N sets a larger one\n",
+                 session.value()->engine().n_ctx());
   }
   if (options.stats) print_stats(g);
   return g.finish == Finish::cancelled ? kInterrupted : 0;

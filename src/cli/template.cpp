@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <iostream>
@@ -13,6 +12,7 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/open_model.h"
+#include "cli/terminal_text.h"
 #include "files/json.h"
 #include "text/template/json.h"
 #include "text/template/model_template.h"
@@ -144,8 +144,7 @@ Status print_result(const Options& options, const Loaded& loaded, const jinja::R
   } else if (options.tokens) {
     fmt::print("{}\n", fmt::join(ids, " "));
   } else {
-    const std::string text = rendered.text();
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_text(stdout, rendered.text());
   }
   return {};
 }
@@ -156,7 +155,7 @@ int run_template(Options& options) {
   const auto loaded = load(options);
   if (!loaded.ok()) return fail(loaded.status());
   if (loaded.value().chat_template.is_builtin())
-    fmt::print(stderr, "millrace: the model brings no chat template; using ChatML\n");
+    fmt::print(stderr, "millrace: the model has no chat template; using ChatML\n");
   const auto input = read_chat(options);
   if (!input.ok()) return fail(input.status());
   const auto rendered = loaded.value().chat_template.render(input.value());

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/open_model.h"
+#include "cli/terminal_text.h"
 #include "files/small_file.h"
 #include "text/tokenizer/stream_decoder.h"
 #include "text/tokenizer/tokenizer.h"
@@ -104,7 +105,7 @@ int detokenize(Options& options) {
   auto ids = parse_ids(list, tokenizer->size());
   if (!ids.ok()) return fail(ids.status());
   const std::string bytes = tokenizer->decode(*ids, options.special);
-  if (!options.json) return std::fwrite(bytes.data(), 1, bytes.size(), stdout), 0;
+  if (!options.json) return print_text(stdout, bytes), 0;
   StreamDecoder decoder;
   std::string text = decoder.push(bytes);
   text += decoder.flush();
