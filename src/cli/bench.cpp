@@ -276,6 +276,7 @@ int run_bench(Options& options) {
                       options.model.model, op_names(), file.status().message()));
   options.model.threads = options.threads;
   options.model.json = options.json;
+  options.model.device = options.device;
   return bench_model(options.model);
 }
 

@@ -234,7 +234,8 @@ Result<Report> measure(const BenchModelOptions& options) {
   const ModelOptions model{.model = options.model,
                            .threads = options.threads,
                            .n_ctx = std::max(longest, deepest + options.n_decode),
-                           .n_batch = options.n_batch};
+                           .n_batch = options.n_batch,
+                           .device = options.device};
   MILLRACE_ASSIGN(auto session,
                   ModelSession::load(model, {.quiet = options.json, .any_context = true}));
   Engine& engine = session->engine();

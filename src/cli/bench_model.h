@@ -18,6 +18,7 @@ struct BenchModelOptions {
   int64_t n_batch = 0;  // 0: what suits the model
   std::vector<int64_t> contexts = {0};
   int repeats = 3;
+  std::string device = "cpu";
   bool json = false;
 };
 

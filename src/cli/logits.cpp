@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/model_session.h"
+#include "cli/npy.h"
 #include "engine/sampler.h"
 
 namespace millrace::cli {
@@ -14,6 +15,7 @@ struct Options {
   ModelOptions model;
   std::vector<int32_t> tokens;
   int top = 0;
+  std::string npy;
   bool json = false, all = false;
 };
 
@@ -43,12 +45,25 @@ class Printer {
   size_t first_ = 0;
 };
 
+// The logits after every token, as a matrix.
+Status write_npy(const Options& options, Engine& engine, int seq) {
+  MILLRACE_ASSIGN(NpyWriter out, NpyWriter::make(options.npy, std::ssize(options.tokens),
+                                                 engine.config().n_vocab));
+  Status written;
+  MILLRACE_TRY(compute_all(engine, seq, options.tokens, [&](size_t, std::span<const float> logits) {
+    if (written.ok()) written = out.row(logits);
+  }));
+  MILLRACE_TRY(written);
+  return out.finish();
+}
+
 Status print_logits(const Options& options) {
   ModelOptions model = options.model;
   if (model.n_ctx == 0) model.n_ctx = static_cast<int64_t>(options.tokens.size());
   MILLRACE_ASSIGN(auto session, ModelSession::load(model, {.max_outputs = 64}));
   Engine& engine = session->engine();
   MILLRACE_ASSIGN(const int seq, engine.open());
+  if (!options.npy.empty()) return write_npy(options, engine, seq);
   Printer printer(options);
   printer.begin(options.all ? 0 : options.tokens.size() - 1);
   if (options.all) {
@@ -74,6 +89,8 @@ void add_logits(App& app) {
       .required();
   command.flag("--all", options->all, "After every token, not after the last alone");
   command.option("--top", options->top, "The most likely tokens alone, this many").range(1, 1000);
+  command.option("--npy", options->npy,
+                 "Write every logit after every token to this file, for numpy.load");
   command.flag("--json", options->json, "Print JSON, with every logit unless --top is given");
   command.runs([options] {
     const Status status = print_logits(*options);

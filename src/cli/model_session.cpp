@@ -18,6 +18,11 @@
 namespace millrace::cli {
 namespace {
 
+DType kv_type_of(const ModelOptions& options) {
+  if (!options.kv_type.empty()) return *dtype_named(options.kv_type);
+  return options.device == "cuda" ? DType::bf16 : DType::f16;
+}
+
 size_t tensor_bytes(const ModelFile& file) {
   size_t bytes = 0;
   for (const TensorView& tensor : file.tensors()) bytes += tensor.bytes;
@@ -42,8 +47,7 @@ int64_t context_of(const ModelOptions& options, const ModelSession::Needs& needs
                "answers get worse past that\n",
                config.n_ctx, options.n_ctx);
   if (options.n_ctx > 0) return options.n_ctx;
-  const int64_t kv_bytes =
-      needs.max_seqs * kv_bytes_per_token(config, *dtype_named(options.kv_type));
+  const int64_t kv_bytes = needs.max_seqs * kv_bytes_per_token(config, kv_type_of(options));
   const ContextMemory memory{machine.memory_available_bytes, tensor_bytes(file),
                              static_cast<size_t>(kv_bytes)};
   const int64_t n_ctx = mappable(default_context(config.n_ctx, memory), memory);
@@ -68,6 +72,7 @@ std::string display_name(const std::string& asked, const ModelFile& file) {
 // layers, prompts of 512: 913 tok/s with 64 rows, 1055 with 128, 1201 with 256, 1218 with 512).
 int64_t batch_of(const ModelOptions& options, const Config& config) {
   if (options.n_batch > 0) return options.n_batch;
+  if (options.device == "cuda") return 512;
   return config.n_experts > 0 ? 256 : 64;
 }
 
@@ -77,7 +82,7 @@ EngineOptions engine_options(const ModelOptions& options, const ModelSession::Ne
           .max_seqs = needs.max_seqs,
           .max_rows = std::min(batch_of(options, config), n_ctx * needs.max_seqs),
           .max_outputs = needs.max_outputs,
-          .kv_type = *dtype_named(options.kv_type)};
+          .kv_type = kv_type_of(options)};
 }
 
 }  // namespace
@@ -92,8 +97,12 @@ void add_model_options(Command& command, ModelOptions& options, bool positional)
               "memory)")
       .range(1, 1 << 24);
   command.option("-b,--batch-size", options.n_batch, kBatchHelp).range(1, 8192);
-  command.option("--kv-type", options.kv_type, "What K and V are kept in: f16, bf16 or f32")
-      .one_of({"f16", "bf16", "f32"})
+  command
+      .option("--kv-type", options.kv_type,
+              "Type of the KV cache: f16, bf16 or f32 (default: f16, on a GPU bf16)")
+      .one_of({"f16", "bf16", "f32"});
+  command.option("--device", options.device, "Where the model runs: cpu or cuda")
+      .one_of({"cpu", "cuda"})
       .show_default();
 }
 
@@ -101,7 +110,8 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
                                                          const Needs& needs) {
   const int64_t start_ns = now_ns();
   std::unique_ptr<ModelSession> session(new ModelSession());
-  session->machine_ = find_host();
+  const bool on_cuda = options.device == "cuda";
+  session->machine_ = on_cuda ? find_machine() : find_host();
   MILLRACE_ASSIGN(session->force_, Force::from_environment());
   MILLRACE_ASSIGN(ModelFile file, open_model(options.model));
   MILLRACE_ASSIGN(const Config config, read_config(file));
@@ -109,8 +119,13 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   session->name_ = display_name(options.model, file);
   const int64_t n_ctx = context_of(options, needs, file, config, session->machine_);
   session->team_ = std::make_unique<Team>(threads, session->machine_.cpus);
-  session->device_ = cpu_device(*session->team_);
-  session->from_.emplace(PickFrom{session->machine_, session->profile_, session->force_});
+  if (on_cuda) {
+    MILLRACE_ASSIGN(session->device_, cuda_device());
+  } else {
+    session->device_ = cpu_device(*session->team_);
+  }
+  session->from_.emplace(PickFrom{session->machine_, session->profile_, session->force_,
+                                  on_cuda ? DeviceKind::cuda : DeviceKind::cpu});
   Progress progress("loading");
   const auto show = [&](size_t done, size_t total) {
     const double share =
@@ -121,6 +136,8 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
                   Engine::load(std::move(file), *session->device_, *session->team_, *session->from_,
                                engine_options(options, needs, config, n_ctx), show));
   progress.clear();
+  for (const std::string& warning : session->engine_->network().warnings())
+    fmt::print(stderr, "millrace: warning: {}\n", warning);
   session->load_seconds_ = static_cast<double>(now_ns() - start_ns) * 1e-9;
   return session;
 }

@@ -23,7 +23,8 @@ struct ModelOptions {
   int threads = 0;      // 0: as many as there are CPUs
   int64_t n_ctx = 0;    // 0: default_context's
   int64_t n_batch = 0;  // 0: batch_of's
-  std::string kv_type = "f16";
+  std::string kv_type = {};  // empty: what the device keeps by default
+  std::string device = "cpu";
 };
 
 // Without `positional` the model goes by -m alone: see take_model().

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "cli/pull.h"
 #include "hub/catalog.h"
+#include "model/architecture.h"
 
 namespace millrace::cli {
 namespace {
@@ -76,7 +77,7 @@ Status take_model(std::string& model, std::vector<std::string>& arguments, size_
 
 Result<ModelFile> open_model(const std::string& name) {
   MILLRACE_ASSIGN(const std::string path, path_of(name));
-  return ModelFile::open(path);
+  return open_model_file(path);
 }
 
 }  // namespace millrace::cli

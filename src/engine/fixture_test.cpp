@@ -1,4 +1,5 @@
 #include "engine/fixture_test.h"
+#include "model/architecture.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ std::string tiny_model() {
 std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineOptions& options) {
   auto out = std::make_unique<Loaded>();
   out->team = std::make_unique<Team>(n_lanes);
-  auto file = ModelFile::open(path);
+  auto file = open_model_file(path);
   EXPECT_TRUE(file.ok()) << file.status().message();
   if (!file.ok()) return nullptr;
   out->device = cpu_device(*out->team);

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/fixture_test.h"
+#include "model/architecture.h"
 #include "model/quantize.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -73,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Logits, Fixture, testing::ValuesIn(fixtures()),
 // The file's own weights in f32, so that activations are not rounded either.
 std::string tiny_in_f32() {
   const std::string path = fmt::format("{}/tiny_{}.gguf", testing::TempDir(), getpid());
-  const auto in = ModelFile::open(tiny_model());
+  const auto in = open_model_file(tiny_model());
   EXPECT_TRUE(in.ok()) << in.status().message();
   EXPECT_TRUE(quantize_model(in.value(), path, quant_type_named("f32").value(), {}).ok());
   return path;

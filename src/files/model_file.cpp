@@ -43,12 +43,12 @@ ModelFile::~ModelFile() = default;
 ModelFile::ModelFile(ModelFile&&) noexcept = default;
 ModelFile& ModelFile::operator=(ModelFile&&) noexcept = default;
 
-Result<ModelFile> ModelFile::open(const std::string& path) {
+Result<ModelFile> ModelFile::open(const std::string& path, HfNamesOf names_of) {
   ModelFile file;
   file.path_ = path;
   std::error_code ignored;
   const bool is_directory = std::filesystem::is_directory(path, ignored);
-  MILLRACE_TRY(is_directory ? file.open_safetensors() : file.open_gguf());
+  MILLRACE_TRY(is_directory ? file.open_safetensors(names_of) : file.open_gguf());
   file.by_name_ = NameIndex<TensorView, &TensorView::name>(file.tensors_);
   if (const TensorView* twice = file.by_name_.duplicate(file.tensors_))
     return error(Code::corrupt, "{}: tensor '{}' is there twice", printable(path),
@@ -65,8 +65,8 @@ Status ModelFile::open_gguf() {
   return {};
 }
 
-Status ModelFile::open_safetensors() {
-  MILLRACE_ASSIGN(SafetensorsDir dir, SafetensorsDir::open(path_));
+Status ModelFile::open_safetensors(HfNamesOf names_of) {
+  MILLRACE_ASSIGN(SafetensorsDir dir, SafetensorsDir::open(path_, names_of));
   safetensors_ = std::make_unique<SafetensorsDir>(std::move(dir));
   // Some publishers store a tied output beside the embedding; it is the embedding that counts.
   const bool tied = ties_embeddings(*safetensors_).value_or(false);

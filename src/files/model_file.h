@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "files/hf_names.h"
 #include "files/name_index.h"
 #include "files/tensor_view.h"
 
@@ -28,7 +29,8 @@ class ModelFile {
   // `path` is a .gguf file (the first of a split model: the rest are found beside it) or a
   // directory with config.json and *.safetensors. An architecture this house does not run still
   // opens: read_config (model/) says why not.
-  static Result<ModelFile> open(const std::string& path);
+  // names_of: how architectures name tensors in a directory; open_model_file (model/) knows.
+  static Result<ModelFile> open(const std::string& path, HfNamesOf names_of = nullptr);
   ~ModelFile();
   ModelFile(ModelFile&&) noexcept;
   ModelFile& operator=(ModelFile&&) noexcept;
@@ -53,7 +55,7 @@ class ModelFile {
  private:
   ModelFile();
   Status open_gguf();
-  Status open_safetensors();
+  Status open_safetensors(HfNamesOf names_of);
 
   std::string path_;
   std::unique_ptr<Gguf> gguf_;

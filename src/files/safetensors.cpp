@@ -44,9 +44,24 @@ Result<NamesByFile> parse_index(std::string_view text, const std::string& path) 
 
 }  // namespace
 
-Result<SafetensorsDir> SafetensorsDir::open(const std::string& directory) {
+namespace {
+
+// model_type of config.json; empty where it says none.
+std::string model_type_of(const SafetensorsDir& dir) {
+  const auto text = dir.text("config.json");
+  if (!text.ok()) return "";
+  const auto json = parse_json(text.value(), "config.json");
+  if (!json.ok()) return "";
+  const auto type = JsonFields(json.value(), "config.json").string_or("model_type", "");
+  return type.ok() ? type.value() : "";
+}
+
+}  // namespace
+
+Result<SafetensorsDir> SafetensorsDir::open(const std::string& directory, HfNamesOf names_of) {
   SafetensorsDir dir;
   dir.directory_ = directory;
+  if (names_of != nullptr) dir.own_names_ = names_of(model_type_of(dir));
   MILLRACE_TRY(dir.open_files());
   return dir;
 }
@@ -110,7 +125,8 @@ Status SafetensorsDir::add(const SafetensorsEntry& entry, const std::byte* data)
     return {};
   }
   if (fused_experts(entry.name)) return add_experts(entry, data + entry.begin);
-  add_view(gguf_name_of(entry.name).value_or(entry.name), entry, entry.shape, data + entry.begin);
+  add_view(gguf_name_of(entry.name, own_names_).value_or(entry.name), entry, entry.shape,
+           data + entry.begin);
   return {};
 }
 

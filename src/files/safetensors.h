@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "files/hf_names.h"
 #include "files/safetensors_parse.h"
 #include "files/tensor_view.h"
 #include "memory/mapped_file.h"
@@ -22,7 +23,8 @@ namespace millrace {
 
 class SafetensorsDir {
  public:
-  static Result<SafetensorsDir> open(const std::string& directory);
+  // names_of: may be null.
+  static Result<SafetensorsDir> open(const std::string& directory, HfNamesOf names_of = nullptr);
 
   const std::string& directory() const { return directory_; }  // where tokenizer.json lies
   size_t file_bytes() const;                                   // of the weights
@@ -52,6 +54,7 @@ class SafetensorsDir {
   std::string path_of(std::string_view name) const;
 
   std::string directory_;
+  std::span<const HfName> own_names_;
   std::vector<MappedFile> files_;
   std::deque<std::string> names_;  // what the views' names point into
   std::vector<TensorView> tensors_;

@@ -9,9 +9,6 @@
 namespace millrace {
 namespace {
 
-constexpr std::array kNames = {std::string_view("llama"), std::string_view("qwen2"),
-                               std::string_view("qwen3"), std::string_view("qwen3moe")};
-
 struct Limit {
   std::string_view what;
   int64_t value;
@@ -26,23 +23,6 @@ Status check_limit(const Limit& limit) {
 }
 
 }  // namespace
-
-std::string_view name_of(Architecture architecture) {
-  return kNames[static_cast<size_t>(architecture)];
-}
-
-Result<Architecture> architecture_named(std::string_view name) {
-  for (size_t i = 0; i < kNames.size(); ++i)
-    if (kNames[i] == name) return static_cast<Architecture>(i);
-  return error(Code::unsupported, "architecture '{}' is not one of those that run here: {}", name,
-               architecture_names());
-}
-
-std::string architecture_names() {
-  std::string names;
-  for (const std::string_view name : kNames) names.append(names.empty() ? "" : ", ").append(name);
-  return names;
-}
 
 std::vector<float> llama3_factors(const Config& config) {
   const Llama3Scaling& s = config.llama3;
@@ -89,6 +69,8 @@ Status validate(const Config& config) {
       {"the number of experts", config.n_experts, 0, 4096},
       {"the number of experts used", config.n_experts_used, 0, config.n_experts},
       {"the rotated part of a head", config.rot_dim, 2, config.head_dim},
+      {"the attention window", config.window, 0, std::numeric_limits<int32_t>::max()},
+      {"the number of layers to one that sees everything", config.full_every, 0, 1024},
   };
   for (const Limit& limit : limits)
     if (Status status = check_limit(limit); !status.ok()) return status;

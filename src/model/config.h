@@ -16,12 +16,7 @@
 
 namespace millrace {
 
-enum class Architecture : unsigned char { llama, qwen2, qwen3, qwen3_moe };
-
-// As GGUF spells it in general.architecture: llama, qwen2, qwen3, qwen3moe.
-std::string_view name_of(Architecture architecture);
-Result<Architecture> architecture_named(std::string_view name);
-std::string architecture_names();
+struct Architecture;  // architecture.h
 
 // Llama 3's scaling as Hugging Face's config.json states it; GGUF stores the factors themselves in
 // the tensor rope_freqs.weight.
@@ -33,7 +28,7 @@ struct Llama3Scaling {
 };
 
 struct Config {
-  Architecture architecture = Architecture::llama;
+  const Architecture* architecture = nullptr;
   std::string name;      // as its publisher calls it; may be empty
   int64_t n_layers = 0;  // blocks
   int64_t n_embd = 0;    // width of the residual stream

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "files/gguf_bytes_test.h"
+#include "model/architecture.h"
 
 namespace millrace {
 namespace {
@@ -18,7 +19,7 @@ class Inspect : public ::testing::Test {
   void TearDown() override { std::filesystem::remove(path_); }
   Inspection of(const GgufBytes& bytes, size_t available) {
     std::ofstream(path_, std::ios::binary) << bytes.str();
-    auto file = ModelFile::open(path_);
+    auto file = open_model_file(path_);
     EXPECT_TRUE(file.ok()) << file.status().message();
     return inspect(file.value(), available);
   }

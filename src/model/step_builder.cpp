@@ -7,6 +7,7 @@
 #include "kernels/embedding/op.h"
 #include "kernels/expert_matmul/op.h"
 #include "kernels/expert_sum/op.h"
+#include "kernels/gelu_mul/op.h"
 #include "kernels/kv_store/op.h"
 #include "kernels/matmul/op.h"
 #include "kernels/rmsnorm/op.h"
@@ -158,6 +159,10 @@ int StepBuilder::gated(const Op& op, int gate, int up) {
 
 int StepBuilder::silu_mul(int gate, int up) {
   return gated(silu_mul::kOp, gate, up);
+}
+
+int StepBuilder::gelu_mul(int gate, int up) {
+  return gated(gelu_mul::kOp, gate, up);
 }
 
 int StepBuilder::add(int x, int y) {
