@@ -149,20 +149,21 @@ int StepBuilder::attend(int layer, int q, int64_t window, float scale) {
   return y;
 }
 
+template <class Args>
 int StepBuilder::gated(const Op& op, int gate, int up) {
   const int y = new_value(value(gate));
-  silu_mul::Args attrs{};
+  Args attrs{};
   attrs.n = value(gate).width;
   append(op, attrs, {gate, up}, {y});
   return y;
 }
 
 int StepBuilder::silu_mul(int gate, int up) {
-  return gated(silu_mul::kOp, gate, up);
+  return gated<silu_mul::Args>(silu_mul::kOp, gate, up);
 }
 
 int StepBuilder::gelu_mul(int gate, int up) {
-  return gated(gelu_mul::kOp, gate, up);
+  return gated<gelu_mul::Args>(gelu_mul::kOp, gate, up);
 }
 
 int StepBuilder::add(int x, int y) {

@@ -52,6 +52,7 @@ class StepBuilder {
               std::vector<int> weights = {}, int layer = -1);
   int product(int x, const std::string& weight, int64_t n, Kind kind);
   int add_bias(int x, const std::string& name);
+  template <class Args>
   int gated(const Op& op, int gate, int up);
   int expert_linear(int x, int experts, const std::string& stem, int64_t n);
 
