@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 namespace {
@@ -48,6 +49,90 @@ TEST(Cli, WrongArgumentsAreNamedAndExitWithTwo) {
   }
   EXPECT_TRUE(holds(millrace("bogus 2>&1"), "no command 'bogus'"));
   EXPECT_TRUE(holds(millrace("doctor --bogus 2>&1"), "--bogus"));
+}
+
+// Names and defaults as people write them, and nothing of how the parser calls its types.
+TEST(Cli, HelpIsForPeople) {
+  for (const std::string command :
+       {"", "bench", "chat", "detokenize", "doctor", "inspect", "logits", "make-model", "models",
+        "perplexity", "pull", "quantize", "run", "runs", "selftest", "template", "tokenize"}) {
+    const Ran help = millrace(command + " --help");
+    EXPECT_EQ(help.exit_code, 0) << command;
+    for (const char* noise : {" INT", " FLOAT", "TEXT:", "Excludes", " x 2", "Option Group", "=["})
+      EXPECT_FALSE(holds(help, noise)) << command << ": " << noise;
+    std::istringstream lines(help.text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  }
+  const Ran chat = millrace("chat --help");
+  for (const char* part : {"Usage: millrace chat [OPTIONS] [MODEL]", "\n  -t, --threads N  ",
+                           "\n      --top-k N  ", "(default: 0.95)"})
+    EXPECT_TRUE(holds(chat, part)) << part << chat.text;
+}
+
+TEST(Cli, NumbersOutOfRangeAreRefusedWithTheirRange) {
+  const struct {
+    const char *args, *says;
+  } kRefused[] = {
+      {"run -n -5", "--n-predict: -5 is too small; the least is -1"},
+      {"chat -n -2", "the least is -1"},
+      {"run --seed -2", "or -1 for a random one"},
+      {"run -s 18446744073709551616", "from 0 to 18446744073709551615"},
+      {"run -s 1.5", "'1.5' is not a seed"},
+      {"chat -c 0", "--ctx-size: 0 is out of range; it must be from 1 to "},
+      {"run -t many", "--threads: 'many' is not a whole number"},
+      {"run --top-p some", "--top-p: 'some' is not a number"},
+      {"run --kv-type q8_0", "--kv-type: 'q8_0' is not one of f16, bf16, f32"},
+      {"run --what", "unexpected argument: --what\nRun 'millrace run --help'"},
+  };
+  for (const auto& [args, says] : kRefused) {
+    const Ran ran = millrace(std::string(args) + " 2>&1 </dev/null");
+    EXPECT_EQ(ran.exit_code, 2) << args;
+    EXPECT_TRUE(holds(ran, says)) << args << ": " << ran.text;
+  }
+}
+
+TEST(Cli, ADrawnSeedIsSaidAndGivesTheTextAgain) {
+  const std::string args = "run tiny -t 1 -p Once -n 20 --temperature 2 --top-k 0 --seed ";
+  const std::string err = testing::TempDir() + "millrace_seed_" + std::to_string(getpid());
+  const Ran drawn = millrace(args + "-1 2>" + err);
+  std::ifstream file(err);
+  std::string said;
+  std::getline(file, said);
+  ASSERT_EQ(said.rfind("millrace: seed ", 0), 0u) << said;
+  EXPECT_EQ(millrace(args + said.substr(15) + " 2>/dev/null").text, drawn.text);
+  EXPECT_NE(millrace(args + "-1 2>/dev/null").text, drawn.text);
+  std::remove(err.c_str());
+}
+
+TEST(Cli, AContextLongerThanTheTrainedOneIsWarnedOf) {
+  EXPECT_EQ(millrace("run tiny -t 1 -p Once -n 1 -c 65536 2>&1 >/dev/null").text, "");
+  const Ran ran = millrace("run tiny -t 1 -p Once -n 1 -c 65537 2>&1 >/dev/null");
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_TRUE(holds(ran, "longer than the 65536 that the model was trained for")) << ran.text;
+}
+
+TEST(Cli, LogitsShowTheTextOfTokens) {
+  const Ran ran = millrace("logits tiny -t 1 --tokens 5,10,20 --top 2");
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_TRUE(holds(ran, "after token 2 (20 ',')")) << ran.text;
+  EXPECT_TRUE(holds(ran, "' and'")) << ran.text;
+  // A file without a tokenizer: ids alone.
+  const Ran ids = millrace("logits " MILLRACE_FIXTURES "/models/qwen3_untied --tokens 2,1 --top 2");
+  EXPECT_EQ(ids.exit_code, 0);
+  EXPECT_TRUE(holds(ids, "after token 1 (1):")) << ids.text;
+}
+
+TEST(Cli, WithoutAGpuBenchSaysWhatTheDoctorSays) {
+  const auto doctor = nlohmann::json::parse(millrace("doctor --json").text, nullptr, false);
+  ASSERT_TRUE(doctor.is_object());
+  if (!doctor["machine"]["gpus"].empty()) GTEST_SKIP() << "this machine has a GPU";
+  const std::string why = doctor["machine"]["gpu_problem"];
+  for (const char* command : {"bench rmsnorm", "bench --chain", "selftest"}) {
+    const std::string device = command == std::string("bench --chain") ? "" : " --device cuda";
+    const Ran ran = millrace(command + device + " 2>&1");
+    EXPECT_EQ(ran.exit_code, 1) << command;
+    EXPECT_EQ(ran.text, "millrace: no GPU: " + why + "\n") << command;
+  }
 }
 
 TEST(Cli, AnUnknownLogLevelIsRefused) {
@@ -177,7 +262,7 @@ TEST(Cli, ADirectoryBecomesGguf) {
   EXPECT_EQ(made.exit_code, 0) << made.text;
   const std::string messages = R"(echo '[{"role": "user", "content": "ab"}]' |)";
   for (const char* args : {"tokenize MODEL '<s>abba' --special --json",
-                           "logits MODEL --tokens 2,1,0", "template MODEL - --tokens"}) {
+                           "logits MODEL --tokens 2,1,0 --json", "template MODEL - --tokens"}) {
     const auto of = [&](const std::string& model) {
       std::string line = args;
       return millrace(line.replace(line.find("MODEL"), 5, model), messages);

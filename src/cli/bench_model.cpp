@@ -190,21 +190,21 @@ struct Report {
 
 void print(const Report& report, const BenchModelOptions& options) {
   if (!options.json) {
-    fmt::print("{} lanes, {:.1f} MB of weights", report.n_lanes,
+    fmt::print("{} threads, {:.1f} MB of weights", report.n_lanes,
                static_cast<double>(report.weight_bytes) * 1e-6);
     if (report.token_weight_bytes < report.weight_bytes)
-      fmt::print(", {:.1f} MB of them a token",
+      fmt::print(", {:.1f} MB of them per token",
                  static_cast<double>(report.token_weight_bytes) * 1e-6);
     fmt::print(", {:.1f} GB/s read\n", report.read_gbps);
-    fmt::print("loaded in {:.3f} s, first token after {:.3f} s, {:.1f} MB resident\n\n",
+    fmt::print("loaded in {:.3f} s, first token after {:.3f} s, {:.1f} MB of memory in use\n\n",
                report.load_s, report.first_token_s, static_cast<double>(report.pss_bytes) * 1e-6);
     fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10}\n", "", "tokens", "context",
                "best tok/s", "median", "GB/s", "% of floor");
     for (const Row& row : report.rows) print_row(row);
     if (report.weights_fit_cache())
       fmt::print(
-          "\nthe weights fit the last-level cache ({:.0f} MB): the floor is that of reading "
-          "them from memory,\nand what stays in the cache between tokens goes below it\n",
+          "\nthe weights fit in the last-level cache ({:.0f} MB): the floor is the time to read "
+          "them from memory,\nand weights that stay in the cache between tokens beat it\n",
           static_cast<double>(report.llc_bytes) * 1e-6);
     if (!report.noise.empty()) fmt::print("\n{}; do not quote these numbers\n", report.noise);
     return;

@@ -112,20 +112,21 @@ int chat_command(const Options& options) {
 
 void add_chat(App& app) {
   auto options = std::make_shared<Options>();
-  Command command = app.add("chat", "Talk to a model");
+  Command command = app.add("chat", "Chat with a model");
   add_model_options(command, options->model);
-  command.option("-p,--prompt", options->prompt, "Answer this and end");
-  command.option("--system", options->system, "What the model is told first");
+  command.option("-p,--prompt", options->prompt, "Answer this message and exit");
+  command.option("--system", options->system, "System message");
   command
       .option("-n,--n-predict", options->how.max_tokens,
-              "Tokens of an answer at most; -1: as many as the context holds")
+              "Maximum number of tokens in an answer; -1 for no limit but the context")
+      .at_least(-1)
       .show_default();
   command.flag("--drop-oldest", options->drop_oldest,
                "When the context is full, drop the oldest turns (never the system message)");
   add_sampling_options(command, options->how);
   command.footer(
-      "What comes through a pipe is answered once. At a terminal /help lists the commands; Ctrl-C\n"
-      "stops an answer.");
+      "Piped input is one message: it is answered, and the program exits. At a terminal, /help "
+      "lists the commands, Ctrl-C stops an answer and Ctrl-D quits.");
   command.runs([options] { return chat_command(*options); });
 }
 

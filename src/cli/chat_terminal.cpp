@@ -240,7 +240,7 @@ Chat::Next Chat::obey(std::string_view command) {
   } else if (name == "stats") {
     print_stats();
   } else {
-    note("there is no /{}; /help lists what there is", printable(name, 40));
+    note("no command /{}; /help lists the commands", printable(name, 40));
   }
   return Next::go_on;
 }
@@ -253,7 +253,8 @@ void Chat::reset() {
 }
 
 void Chat::set_drop(std::string_view argument) {
-  if (!argument.empty() && argument != "on" && argument != "off") return note("/drop [on|off]");
+  if (!argument.empty() && argument != "on" && argument != "off")
+    return note("usage: /drop [on|off]");
   drops_oldest_ = argument != "off";
   note("{}", drops_oldest_ ? "the oldest turns are dropped when the context is full"
                            : "no turns are dropped when the context is full");
@@ -276,34 +277,34 @@ void Chat::set(std::string_view arguments) {
                       value >= setting.low && value <= setting.high &&
                       (!setting.whole || value == std::floor(value));
     if (!fits)
-      return note("{} is a{} number from {} to {}", setting.name, setting.whole ? " whole" : "",
-                  setting.low, setting.high);
+      return note("{} takes a{} number from {:.15g} to {:.15g}", setting.name,
+                  setting.whole ? " whole" : "", setting.low, setting.high);
     setting.set(how_, value);
     return note("{} {}", setting.name, value_text(setting, how_));
   }
-  if (!name.empty()) note("there is no setting '{}'; /set lists them", printable(name, 40));
+  if (!name.empty()) note("no setting '{}'; /set lists the settings", printable(name, 40));
 }
 
 void Chat::save(std::string_view path) const {
-  if (path.empty()) return note("/save FILE");
+  if (path.empty()) return note("usage: /save FILE");
   std::ofstream file{std::string(path)};
   file << json_text(messages_, 2) << '\n';
   file.close();
   if (!file)
     note("cannot write {}", printable(path));
   else
-    note("{} messages in {}", messages_.size(), printable(path));
+    note("saved {} messages to {}", messages_.size(), printable(path));
 }
 
 void Chat::load(std::string_view path) {
-  if (path.empty()) return note("/load FILE");
+  if (path.empty()) return note("usage: /load FILE");
   const auto text = read_text_file(std::string(path), kMaxFileBytes);
   if (!text.ok()) return note("{}", text.status().message());
   auto json = jinja::parse_ordered_json(text.value());
   const bool fits = json && json->is_array() && std::all_of(json->begin(), json->end(), is_message);
-  if (!fits) return note("{} holds no list of messages, as /save writes it", printable(path));
+  if (!fits) return note("{} is not a conversation saved by /save", printable(path));
   messages_ = std::move(*json);
-  note("{} messages from {}", messages_.size(), printable(path));
+  note("loaded {} messages from {}", messages_.size(), printable(path));
 }
 
 void Chat::print_help() const {
@@ -331,9 +332,9 @@ void Chat::print_help() const {
 void Chat::print_stats() const {
   const auto speed = [](int64_t tokens, double seconds) {
     return seconds > 0 ? fmt::format("{:.1f} tokens/s", static_cast<double>(tokens) / seconds)
-                       : std::string("no time at all");
+                       : std::string("too fast to measure");
   };
-  note("prompt: {} tokens, {} of them known already, {:.2f} s, {}", last_.n_prompt, last_.n_cached,
+  note("prompt: {} tokens, {} of them cached, {:.2f} s, {}", last_.n_prompt, last_.n_cached,
        last_.prompt_s, speed(last_.n_prompt - last_.n_cached, last_.prompt_s));
   note("answer: {} tokens, {:.2f} s, {}", last_.n_tokens, last_.tokens_s,
        speed(last_.n_tokens, last_.tokens_s));

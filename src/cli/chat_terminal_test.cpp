@@ -204,8 +204,8 @@ TEST_F(ChatTest, CommandsDoWhatTheySay) {
   EXPECT_EQ(echo_.used.sampling.temperature, 0.25f);
   EXPECT_EQ(echo_.used.sampling.top_k, 40);
   EXPECT_EQ(echo_.used.sampling.seed, 7u);
-  for (const char* part :
-       {"whole number", "no setting 'nope'", "top_p 0.95", "no /nope", "/reset", "2.0 tokens/s"})
+  for (const char* part : {"whole number", "no setting 'nope'", "top_p 0.95", "no command /nope",
+                           "/reset", "2.0 tokens/s"})
     EXPECT_TRUE(noted(part)) << part;
   talk({typed("/reset")});
   ASSERT_EQ(chat_.messages().size(), 1u);
@@ -220,7 +220,7 @@ TEST_F(ChatTest, AConversationIsSavedAndTakenUpAgain) {
   EXPECT_EQ(chat_.messages().size(), 2u);
   std::ofstream(path) << "[1, 2]";
   talk({typed("/load " + path), typed("/load /nowhere/at/all"), typed("/save /nowhere/at/all")});
-  EXPECT_TRUE(noted("no list of messages"));
+  EXPECT_TRUE(noted("is not a conversation"));
   EXPECT_TRUE(noted("cannot write"));
   EXPECT_EQ(chat_.messages().size(), 2u);
   std::remove(path.c_str());

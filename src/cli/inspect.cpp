@@ -31,14 +31,14 @@ std::string context_text(const Inspection& i) {
   const std::string fits = c.fits == c.made_for ? "all of it fits"
                            : c.fits > 0         ? fmt::format("{} tokens fit", c.fits)
                                                 : std::string("the weights alone do not fit");
-  return fmt::format("{} tokens, {} each in f16; {} into the {} available", c.made_for,
+  return fmt::format("{} tokens, {} each in f16; {} in the {} of available memory", c.made_for,
                      size_text(c.kv_bytes_per_token), fits, size_text(c.available_bytes));
 }
 
 void print_summary(const ModelFile& file, const Inspection& i) {
   fmt::print("{}\n", printable(file.path()));
   print_row("format", fmt::format("{}, {}", i.format, size_text(i.file_bytes)));
-  print_row("architecture", i.architecture.empty() ? "not said" : i.architecture);
+  print_row("architecture", i.architecture.empty() ? "unknown" : i.architecture);
   if (!i.name.empty()) print_row("name", i.name);
   print_row("parameters",
             fmt::format("{:.1f} million", static_cast<double>(i.n_parameters) * 1e-6));
@@ -137,7 +137,8 @@ int run_inspect(const Options& options) {
 void add_inspect(App& app) {
   auto options = std::make_shared<Options>();
   Command command = app.add(
-      "inspect", "Show what a model file holds, whether it runs here and how much context fits");
+      "inspect",
+      "Show what a model file contains, whether it runs here, and how much context fits in memory");
   add_model_name(command, options->model);
   command.flag("--tensors", options->tensors, "List the tensors too");
   command.flag("--json", options->json, "Print JSON");

@@ -3,10 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/model_session.h"
 #include "cli/npy.h"
 #include "engine/sampler.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace millrace::cli {
 namespace {
@@ -21,13 +23,17 @@ struct Options {
 
 class Printer {
  public:
-  explicit Printer(const Options& options) : options_(options) {}
+  // Without a tokenizer (a file may have none) tokens are shown by their ids alone.
+  Printer(const Options& options, const Tokenizer* tokenizer)
+      : options_(options), tokenizer_(tokenizer) {}
 
   void row(size_t position, std::span<const float> logits) {
     const auto top = most_likely(logits, options_.top > 0 ? options_.top : 10);
     if (!options_.json) {
-      fmt::print("after token {} ({}):\n", position, options_.tokens[position]);
-      for (const auto& t : top) fmt::print("{:>8}  {:9.5f}\n", t.token, t.logprob);
+      fmt::print("after token {} ({}{}):\n", position, options_.tokens[position],
+                 text_of(options_.tokens[position]));
+      for (const auto& t : top)
+        fmt::print("{:>8}  {:9.5f} {}\n", t.token, t.logprob, text_of(t.token));
       return;
     }
     nlohmann::json row = {{"position", position}, {"token", options_.tokens[position]}};
@@ -41,7 +47,12 @@ class Printer {
   }
 
  private:
+  std::string text_of(int32_t token) const {
+    return tokenizer_ == nullptr ? "" : fmt::format(" '{}'", printable(tokenizer_->piece(token)));
+  }
+
   const Options& options_;
+  const Tokenizer* tokenizer_;
   size_t first_ = 0;
 };
 
@@ -64,7 +75,8 @@ Status print_logits(const Options& options) {
   Engine& engine = session->engine();
   MILLRACE_ASSIGN(const int seq, engine.open());
   if (!options.npy.empty()) return write_npy(options, engine, seq);
-  Printer printer(options);
+  const auto tokenizer = load_tokenizer(engine.file());
+  Printer printer(options, tokenizer.ok() ? &tokenizer.value() : nullptr);
   printer.begin(options.all ? 0 : options.tokens.size() - 1);
   if (options.all) {
     MILLRACE_TRY(compute_all(engine, seq, options.tokens,
@@ -82,16 +94,23 @@ Status print_logits(const Options& options) {
 
 void add_logits(App& app) {
   auto options = std::make_shared<Options>();
-  Command command = app.add("logits", "Print what a model expects after some tokens");
+  Command command = app.add("logits", "Print a model's next-token logits after some tokens");
   add_model_options(command, options->model);
   command.option("--tokens", options->tokens, "Token ids, separated by commas")
+      .type_name("IDS")
       .delimiter(',')
       .required();
-  command.flag("--all", options->all, "After every token, not after the last alone");
-  command.option("--top", options->top, "The most likely tokens alone, this many").range(1, 1000);
-  command.option("--npy", options->npy,
-                 "Write every logit after every token to this file, for numpy.load");
-  command.flag("--json", options->json, "Print JSON, with every logit unless --top is given");
+  command.flag("--all", options->all, "After every token, not only the last");
+  command
+      .option("--top", options->top,
+              "Print only the N most likely tokens (without --json: 10 by default)")
+      .range(1, 1000);
+  command
+      .option("--npy", options->npy,
+              "Write every logit after every token to this file, for numpy.load")
+      .type_name("FILE");
+  command.flag("--json", options->json,
+               "Print JSON: every logit, or with --top only the most likely tokens");
   command.runs([options] {
     const Status status = print_logits(*options);
     return status.ok() ? 0 : fail(status);

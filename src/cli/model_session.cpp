@@ -43,9 +43,9 @@ int64_t context_of(const ModelOptions& options, const ModelSession::Needs& needs
                    const ModelFile& file, const Config& config, const Machine& machine) {
   if (options.n_ctx > config.n_ctx && !needs.any_context)
     fmt::print(stderr,
-               "millrace: warning: the model was trained for a context of {} tokens; with {} its "
-               "answers get worse past that\n",
-               config.n_ctx, options.n_ctx);
+               "millrace: warning: a context of {} tokens is longer than the {} that the model was "
+               "trained for; its quality degrades past that length\n",
+               options.n_ctx, config.n_ctx);
   if (options.n_ctx > 0) return options.n_ctx;
   const int64_t kv_bytes = needs.max_seqs * kv_bytes_per_token(config, kv_type_of(options));
   const ContextMemory memory{machine.memory_available_bytes, tensor_bytes(file),
@@ -53,8 +53,8 @@ int64_t context_of(const ModelOptions& options, const ModelSession::Needs& needs
   const int64_t n_ctx = mappable(default_context(config.n_ctx, memory), memory);
   if (n_ctx < config.n_ctx)
     fmt::print(stderr,
-               "millrace: a context of {} tokens: the model's own of {} does not fit the {} of "
-               "memory available; -c N sets another\n",
+               "millrace: using a context of {} tokens: the {} that the model was trained for do "
+               "not fit in the {} of available memory (-c N sets another length)\n",
                n_ctx, config.n_ctx, size_text(memory.available_bytes));
   return n_ctx;
 }
@@ -89,7 +89,7 @@ EngineOptions engine_options(const ModelOptions& options, const ModelSession::Ne
 
 void add_model_options(Command& command, ModelOptions& options, bool positional) {
   add_model_name(command, options.model, positional);
-  command.option("-t,--threads", options.threads, "Lanes; as many as there are CPUs by default")
+  command.option("-t,--threads", options.threads, "Number of threads (default: one per CPU)")
       .range(1, 1024);
   command
       .option("-c,--ctx-size", options.n_ctx,
@@ -100,8 +100,10 @@ void add_model_options(Command& command, ModelOptions& options, bool positional)
   command
       .option("--kv-type", options.kv_type,
               "Type of the KV cache: f16, bf16 or f32 (default: f16, on a GPU bf16)")
+      .type_name("TYPE")
       .one_of({"f16", "bf16", "f32"});
   command.option("--device", options.device, "Where the model runs: cpu or cuda")
+      .type_name("DEVICE")
       .one_of({"cpu", "cuda"})
       .show_default();
 }
@@ -115,6 +117,7 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   MILLRACE_ASSIGN(session->force_, Force::from_environment());
   MILLRACE_ASSIGN(ModelFile file, open_model(options.model));
   MILLRACE_ASSIGN(const Config config, read_config(file));
+  MILLRACE_TRY(validate(config));
   const int threads = options.threads > 0 ? options.threads : session->machine_.n_cpus;
   session->name_ = display_name(options.model, file);
   const int64_t n_ctx = context_of(options, needs, file, config, session->machine_);

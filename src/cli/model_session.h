@@ -16,7 +16,7 @@
 namespace millrace::cli {
 
 inline constexpr char kBatchHelp[] =
-    "Tokens of a prompt computed at once; 64 by default, 256 for a mixture of experts";
+    "Batch size: prompt tokens computed at once (default: 64, or 256 for a mixture of experts)";
 
 struct ModelOptions {
   std::string model;    // empty: the default one

@@ -20,8 +20,8 @@ Option add_model_name(Command& command, std::string& model, bool positional = tr
 Status take_model(std::string& model, std::vector<std::string>& arguments, size_t n_least,
                   size_t n_most);
 
-// By a path, or by a name that `millrace models` lists. An empty one is the default model: got
-// where it is not here, and where it cannot be got the small one that comes with the program, which
+// By a path, or by a name that `millrace models` lists. An empty one is the default model,
+// downloaded where it is not here; if that fails, the small one that comes with the program, which
 // a line on stderr says.
 Result<ModelFile> open_model(const std::string& name);
 

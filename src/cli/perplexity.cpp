@@ -56,7 +56,9 @@ Result<Sum> measure(Options& options) {
   MILLRACE_ASSIGN(const Tokenizer tokenizer, load_tokenizer(session->engine().file()));
   MILLRACE_ASSIGN(const std::vector<int32_t> tokens, tokenizer.encode(text, true));
   if (tokens.size() < 2)
-    return error(Code::invalid_argument, "{}: a text of {} tokens", file, tokens.size());
+    return error(Code::invalid_argument,
+                 "{}: the text has {} tokens, and perplexity needs at least 2", file,
+                 tokens.size());
   Progress progress("perplexity");
   Sum sum;
   const auto step = static_cast<size_t>(options.window);
@@ -88,14 +90,14 @@ int run_perplexity(Options& options) {
 
 void add_perplexity(App& app) {
   auto options = std::make_shared<Options>();
-  Command command = app.add("perplexity", "How well a model expects a text");
+  Command command = app.add("perplexity", "Measure a model's perplexity on a text");
   add_model_options(command, options->model, /*positional=*/false);
-  command.option("files", options->arguments, "A model, unless -m names it, and a text file")
+  command.option("FILE", options->arguments, "Model (unless -m names it) and text file")
       .required()
       .type_name("[MODEL] FILE");
   command
       .option("--window", options->window,
-              "Tokens of a window, each computed from an empty context")
+              "Window length in tokens; each window starts with an empty context")
       .range(2, 1 << 20)
       .show_default();
   command.flag("--json", options->json, "Print JSON");

@@ -30,7 +30,7 @@ Result<std::string> prompt_of(const Options& options) {
   if (!options.file.empty()) return read_text_file(options.file, kMaxText);
   if (!options.prompt.empty()) return options.prompt;
   if (isatty(STDIN_FILENO) != 0)
-    return error(Code::invalid_argument, "no prompt: give one with -p, or through a pipe");
+    return error(Code::invalid_argument, "no prompt: give one with -p or -f, or pipe one in");
   return std::string(std::istreambuf_iterator<char>(std::cin), {});
 }
 
@@ -108,22 +108,29 @@ void add_run(App& app) {
   auto options = std::make_shared<Options>();
   Command command = app.add("run", "Continue a prompt");
   add_model_options(command, options->model);
-  const Option prompt = command.option("-p,--prompt", options->prompt,
-                                       "The text to continue; standard input when it is a pipe");
-  command.option("-f,--file", options->file, "A file with the text to continue").excludes(prompt);
+  const Option prompt =
+      command.option("-p,--prompt", options->prompt,
+                     "Text to continue (default: standard input, if it is a pipe)");
+  command.option("-f,--file", options->file, "File with the text to continue")
+      .type_name("FILE")
+      .excludes(prompt);
   command
       .option("-n,--n-predict", options->generation.max_tokens,
-              "Tokens at most; -1: as many as the context holds")
+              "Maximum number of tokens to generate; -1 for no limit but the context")
+      .at_least(-1)
       .show_default();
   add_sampling_options(command, options->generation);
-  command.flag("--ignore-eos", options->generation.ignore_end, "Go on where the model would end");
-  command.flag("--special", options->special, "Control tokens in the prompt's text count as such");
+  command.flag("--ignore-eos", options->generation.ignore_end,
+               "Continue past the end-of-text token");
+  command.flag("--special", options->special,
+               "Read control tokens in the prompt, such as <|im_start|>, as tokens, not as text");
   command
       .option("--logprobs", options->generation.sampling.n_logprobs,
-              "With --json: this many of the most likely tokens at each place")
+              "With --json: the log-probabilities of the N most likely tokens at each position")
       .range(0, 100);
-  command.flag("--no-display-prompt", options->no_echo, "Print the continuation alone");
-  command.flag("--stats", options->stats, "Say how fast it was, on stderr");
+  command.flag("--no-display-prompt", options->no_echo,
+               "Print only the continuation, without the prompt");
+  command.flag("--stats", options->stats, "Print token counts and speed on stderr");
   command.flag("--json", options->json, "Print JSON at the end");
   command.runs([options] { return run_command(*options); });
 }

@@ -45,7 +45,8 @@ Result<Json> read_json(const std::string& path) {
   MILLRACE_ASSIGN(const std::string text, read_input(path));
   auto json = jinja::parse_ordered_json(text);
   if (!json)
-    return error(Code::invalid_argument, "{} is not JSON, or nests too deep", printable(path));
+    return error(Code::invalid_argument, "{} is not JSON, or is nested too deeply",
+                 printable(path));
   return std::move(*json);
 }
 
@@ -171,26 +172,25 @@ void add_template(App& app) {
   Command command =
       app.add("template", "Show the prompt that a model's chat template makes of messages");
   add_model_name(command, options->model, /*positional=*/false);
-  command.option("files", options->files, "A model, unless -m names it, and the messages")
+  command.option("MESSAGES.json", options->files, "Model (unless -m names it) and messages")
       .required()
       .type_name("[MODEL] MESSAGES.json");
   command
-      .option("--template", options->template_file, "Take this Jinja file in place of the model's")
+      .option("--template", options->template_file,
+              "Use this Jinja file instead of the model's template")
       .type_name("FILE");
-  command.option("--tools", options->tools_file, "A list of tools in OpenAI's shape")
+  command.option("--tools", options->tools_file, "JSON list of tools in OpenAI's format")
       .type_name("FILE");
-  command
-      .option("--set", options->set, "A variable for the template, such as enable_thinking=false")
+  command.option("--set", options->set, "Set a template variable, such as enable_thinking=false")
       .type_name("NAME=VALUE")
       .one_value_each();
   command.flag("--no-generation-prompt", options->no_generation_prompt,
-               "Do not open the assistant's turn at the end");
-  command.flag("--tokens", options->tokens, "Print the ids that the model would see");
-  command.flag("--json", options->json, "Print JSON: the text, and which of it was input");
+               "Do not start the assistant's turn at the end");
+  command.flag("--tokens", options->tokens, "Print token ids");
+  command.flag("--json", options->json, "Print JSON: the text, and which parts of it are input");
   command.footer(
-      "MESSAGES.json is a list of messages in OpenAI's shape, or an object with messages, tools "
-      "and\n"
-      "chat_template_kwargs; - reads standard input.");
+      "MESSAGES.json is a list of messages in OpenAI's format, or an object with messages, tools "
+      "and chat_template_kwargs; - reads standard input.");
   command.runs([options] { return run_template(*options); });
 }
 

@@ -83,6 +83,9 @@ class Target {
                                              const MountOptions& options) = 0;
 };
 
+// Whether device code runs here; if not, why, in the doctor's words.
+Status check_gpu(const Machine& machine);
+
 // n_lanes: 0 for as many as this machine has CPUs.
 Result<std::unique_ptr<Target>> make_target(std::string_view device, const Machine& machine,
                                             int n_lanes);
