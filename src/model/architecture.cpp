@@ -34,7 +34,7 @@ Status complete_gemma3(bool is_gguf, Config& config) {
   config.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.n_embd)));
   if (config.full_every == 0) config.full_every = 6;
   if (config.window_rope_base == 0) config.window_rope_base = 10000;
-  if (is_gguf && config.n_layers == 62)
+  if (is_gguf && config.query_scale == 0 && config.n_layers == 62)
     config.query_scale =
         1 / std::sqrt(static_cast<double>(config.n_embd) / static_cast<double>(config.n_heads));
   return {};

@@ -116,6 +116,12 @@ Status read_rope(const Keys& keys, Config& config) {
   return {};
 }
 
+Status read_query_scale(const Keys& keys, Config& config) {
+  MILLRACE_ASSIGN(config.query_scale, keys.real_or("attention.scale", 0));
+  if (config.query_scale >= 0 && std::isfinite(config.query_scale)) return {};
+  return keys.unsupported("attention.scale", "is not a positive number");
+}
+
 Status read_window(const Keys& keys, Config& config) {
   MILLRACE_ASSIGN(config.window, keys.count_or("attention.sliding_window", 0));
   if (config.window == 0) return {};
@@ -137,9 +143,8 @@ Status refuse_unknown_arithmetic(const Keys& keys) {
   if (!causal)
     return keys.unsupported("attention.causal", "is false: the model does not predict tokens");
   for (const std::string_view name :
-       {"attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias",
-        "attn_logit_softcapping", "final_logit_softcapping", "residual_scale", "embedding_scale",
-        "logit_scale"}) {
+       {"attention.clamp_kqv", "attention.max_alibi_bias", "attn_logit_softcapping",
+        "final_logit_softcapping", "residual_scale", "embedding_scale", "logit_scale"}) {
     MILLRACE_ASSIGN(const double value, keys.real_or(name, 0));
     if (value != 0) return keys.unsupported(name, "is set, which is not supported");
   }
@@ -188,6 +193,7 @@ Result<Config> read_config(const Gguf& gguf) {
   MILLRACE_ASSIGN(const double eps, keys.real("attention.layer_norm_rms_epsilon"));
   config.rms_eps = static_cast<float>(eps);
   MILLRACE_TRY(read_rope(keys, config));
+  MILLRACE_TRY(read_query_scale(keys, config));
   MILLRACE_TRY(read_window(keys, config));
   MILLRACE_TRY(refuse_unknown_arithmetic(keys));
   if (config.architecture->complete != nullptr)

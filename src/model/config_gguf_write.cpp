@@ -60,6 +60,7 @@ void write_config(const Config& config, GgufWriter& writer) {
   keys.real("rope.freq_base", config.rope.freq_base);
   write_scaling(config.rope, keys);
   keys.count("vocab_size", config.n_vocab);
+  if (config.query_scale != 0) keys.real("attention.scale", config.query_scale);
   if (config.window > 0) keys.count("attention.sliding_window", config.window);
   if (config.full_every > 0) keys.count("attention.sliding_window_pattern", config.full_every);
   if (config.window_rope_base != 0) keys.real("rope.freq_base_swa", config.window_rope_base);
