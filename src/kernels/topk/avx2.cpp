@@ -314,8 +314,9 @@ long long scratch_words(long long n, long long k) {
   return 2 * (round_up8(n) + 16) + 8 * groups_of(n, k).n_vectors + 4 * round_up8(most_sorted(n, k));
 }
 
-long long scratch_words_for_any_k(long long n) {
-  return 2 * (round_up8(n) + 16) + round_up8(n) + 4 * round_up8(n);  // depth >= 2: n / 2 maxima
+long long scratch_words_up_to(long long n, long long k) {
+  const long long n_maxima = std::min(round_up8(n), round_up8(4 * k));  // depth >= 2: n / 2 maxima
+  return 2 * (round_up8(n) + 16) + n_maxima + 4 * round_up8(most_sorted(n, k));
 }
 
 void select_row(const Row& row, int32_t* scratch) {
