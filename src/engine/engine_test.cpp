@@ -51,12 +51,18 @@ bool Running::is_done() const {
 // Takes what a step left for work i: its logits, and the next token.
 void take(Engine& engine, Sampler& sampler, size_t work, const Sampling& sampling, Running& r) {
   const auto logits = engine.logits(work).value();
-  std::vector<float> row(logits.begin(), logits.end());
-  r.trace.logits.push_back(row);
-  const auto sampled = sampler.sample(row, engine.tokens(r.seq), sampling);
-  ASSERT_TRUE(sampled.ok());
-  r.trace.tokens.push_back(sampled.value().token);
-  r.pending = {sampled.value().token};
+  r.trace.logits.emplace_back(logits.begin(), logits.end());
+  TokenHistory history(sampling.penalty_tokens);
+  history.assign(engine.tokens(r.seq));
+  const SampleRow row{.logits = logits,
+                      .how = sampling,
+                      .history = history,
+                      .position = engine.tokens(r.seq).size()};
+  Sampled sampled;
+  ASSERT_TRUE(sampler.sample({&row, 1}, {&sampled, 1}).ok());
+  ASSERT_TRUE(status_of(sampled, row.position).ok());
+  r.trace.tokens.push_back(sampled.token);
+  r.pending = {sampled.token};
 }
 
 Trace alone(Loaded& loaded, const std::vector<int32_t>& prompt, const Sampling& sampling) {

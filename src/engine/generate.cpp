@@ -53,7 +53,7 @@ std::string_view name_of(Finish finish) {
 Result<Generated> generate(const Generator& with, std::vector<int32_t> prompt,
                            const Generation& how, const OnToken& on_token,
                            const std::atomic<bool>& cancel) {
-  MILLRACE_TRY(validate(how.sampling));
+  MILLRACE_TRY(validate(how.sampling, with.engine.config().n_vocab));
   if (prompt.empty()) return error(Code::invalid_argument, "the prompt is empty");
   Generated out;
   out.n_prompt = static_cast<int64_t>(prompt.size());
@@ -65,13 +65,20 @@ Result<Generated> generate(const Generator& with, std::vector<int32_t> prompt,
   out.prompt_s = seconds_since(start_ns);
   start_ns = now_ns();
   Text text(with.tokenizer, how.stops);
+  TokenHistory history(how.sampling.penalty_tokens);
+  history.assign(with.engine.tokens(with.seq));
+  Sampled sampled;
   while (!must_end(with, how, out, cancel, out.finish)) {
     MILLRACE_ASSIGN(const auto logits, with.engine.logits(0));
-    std::vector<float> row(logits.begin(), logits.end());
-    MILLRACE_ASSIGN(const Sampled sampled,
-                    with.sampler.sample(row, with.engine.tokens(with.seq), how.sampling));
+    const SampleRow row{.logits = logits,
+                        .how = how.sampling,
+                        .history = history,
+                        .position = with.engine.tokens(with.seq).size()};
+    MILLRACE_TRY(with.sampler.sample({&row, 1}, {&sampled, 1}));
+    MILLRACE_TRY(status_of(sampled, row.position));
     if (!how.ignore_end && with.tokenizer.is_eog(sampled.token)) break;
     ++out.n_tokens;
+    history.push(sampled.token);
     on_token(text.push(sampled.token), &sampled);
     if (text.stopped()) {
       out.finish = Finish::stop_string;
