@@ -12,7 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_session.h"
 #include "cli/sampling_options.h"
-#include "text/template/model_template.h"
+#include "engine/language_model.h"
 
 namespace millrace::cli {
 namespace {
@@ -34,34 +34,23 @@ class ModelBackend final : public ChatBackend {
                            const std::function<void(std::string_view)>& on_text,
                            const std::atomic<bool>& stop) override;
   const std::string& name() const { return session_->name(); }
-  bool has_template() const { return !template_.is_builtin(); }
+  bool has_template() const { return !model_.chat_template().is_builtin(); }
 
  private:
-  ModelBackend(std::unique_ptr<ModelSession> session, Tokenizer tokenizer,
-               ChatTemplate chat_template, Sampler sampler, int seq)
-      : session_(std::move(session)),
-        tokenizer_(std::move(tokenizer)),
-        template_(std::move(chat_template)),
-        sampler_(std::move(sampler)),
-        seq_(seq) {}
+  ModelBackend(std::unique_ptr<ModelSession> session, LanguageModel model, int seq)
+      : session_(std::move(session)), model_(std::move(model)), seq_(seq) {}
 
   std::unique_ptr<ModelSession> session_;
-  Tokenizer tokenizer_;
-  ChatTemplate template_;
-  Sampler sampler_;
+  LanguageModel model_;
   int seq_;
 };
 
 Result<std::unique_ptr<ModelBackend>> ModelBackend::make(const ModelOptions& options) {
   const bool quiet = isatty(STDERR_FILENO) != 1;
   MILLRACE_ASSIGN(auto session, ModelSession::load(options, {.quiet = quiet}));
-  Engine& engine = session->engine();
-  MILLRACE_ASSIGN(Tokenizer tokenizer, load_tokenizer(engine.file()));
-  MILLRACE_ASSIGN(ChatTemplate chat_template, chat_template_of(engine.file()));
-  MILLRACE_ASSIGN(Sampler sampler, Sampler::make(engine.config().n_vocab, session->pick_from()));
-  MILLRACE_ASSIGN(const int seq, engine.open());
-  return std::unique_ptr<ModelBackend>(new ModelBackend(
-      std::move(session), std::move(tokenizer), std::move(chat_template), std::move(sampler), seq));
+  MILLRACE_ASSIGN(LanguageModel model, session->language_model());
+  MILLRACE_ASSIGN(const int seq, session->engine().open());
+  return std::unique_ptr<ModelBackend>(new ModelBackend(std::move(session), std::move(model), seq));
 }
 
 Result<std::vector<int32_t>> ModelBackend::prompt(const nlohmann::ordered_json& messages) {
@@ -69,20 +58,16 @@ Result<std::vector<int32_t>> ModelBackend::prompt(const nlohmann::ordered_json& 
   input.messages = messages;
   const std::time_t now = std::time(nullptr);
   localtime_r(&now, &input.now);
-  MILLRACE_ASSIGN(const auto prompt, template_.render(input));
-  std::vector<TextPart> parts;
-  for (const auto& piece : prompt.pieces) parts.push_back({piece.text, piece.from_template});
-  return tokenizer_.encode(parts);
+  return model_.prompt(input);
 }
 
 Result<Generated> ModelBackend::answer(std::vector<int32_t> prompt, const Generation& how,
                                        const std::function<void(std::string_view)>& on_text,
                                        const std::atomic<bool>& stop) {
-  const auto on_token = [&](std::string_view text, const Sampled*) {
-    if (!text.empty()) on_text(text);
+  const auto on_token = [&](const TokenEvent& event) {
+    if (!event.text.empty()) on_text(event.text);
   };
-  return generate({session_->engine(), sampler_, tokenizer_, seq_}, std::move(prompt), how,
-                  on_token, stop);
+  return model_.generate(seq_, std::move(prompt), how, on_token, stop);
 }
 
 int talk(Chat& chat, const ModelBackend& backend, const Options& options) {

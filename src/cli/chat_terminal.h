@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "cli/line_editor.h"
 #include "cli/terminal_text.h"
-#include "engine/generate.h"
+#include "engine/request.h"
 
 namespace millrace::cli {
 

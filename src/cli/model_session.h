@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "cli/app.h"
-#include "engine/engine.h"
+#include "engine/language_model.h"
 #include "kernels/pick.h"
 #include "machine/machine.h"
 #include "machine/team.h"
@@ -19,10 +19,10 @@ inline constexpr char kBatchHelp[] =
     "Batch size: prompt tokens computed at once (default: 64, or 256 for a mixture of experts)";
 
 struct ModelOptions {
-  std::string model;    // empty: the default one
-  int threads = 0;      // 0: as many as there are CPUs
-  int64_t n_ctx = 0;    // 0: default_context's
-  int64_t n_batch = 0;  // 0: batch_of's
+  std::string model;         // empty: the default one
+  int threads = 0;           // 0: as many as there are CPUs
+  int64_t n_ctx = 0;         // 0: default_context's
+  int64_t n_batch = 0;       // 0: batch_of's
   std::string kv_type = {};  // empty: what the device keeps by default
   std::string device = "cpu";
 };
@@ -45,6 +45,8 @@ class ModelSession {
   Team& team() { return *team_; }
   const PickFrom& pick_from() const { return *from_; }
   Engine& engine() { return *engine_; }
+  // With its tokenizer, template and sampler.
+  Result<LanguageModel> language_model() { return LanguageModel::make(*engine_, *team_, *from_); }
   const std::string& name() const { return name_; }  // of the model, for people
   double load_seconds() const { return load_seconds_; }
 

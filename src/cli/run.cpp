@@ -11,6 +11,7 @@
 #include "cli/model_session.h"
 #include "cli/sampling_options.h"
 #include "cli/terminal_text.h"
+#include "engine/language_model.h"
 #include "files/json.h"
 
 namespace millrace::cli {
@@ -58,22 +59,18 @@ struct Output {
   nlohmann::json tokens = nlohmann::json::array();
 };
 
-Result<Generated> run(const Options& options, ModelSession& session, const Tokenizer& tokenizer,
-                      Output& output) {
+Result<Generated> run(const Options& options, LanguageModel& model, Output& output) {
   MILLRACE_ASSIGN(const std::string prompt, prompt_of(options));
   const TextPart part{prompt, options.special};
-  MILLRACE_ASSIGN(std::vector<int32_t> tokens, tokenizer.encode({&part, 1}, true));
-  MILLRACE_ASSIGN(Sampler sampler,
-                  Sampler::make(session.engine().config().n_vocab, session.pick_from()));
-  MILLRACE_ASSIGN(const int seq, session.engine().open());
+  MILLRACE_ASSIGN(std::vector<int32_t> tokens, model.tokenizer().encode({&part, 1}, true));
+  MILLRACE_ASSIGN(const int seq, model.engine().open());
   if (!options.json && !options.no_echo) print_text(stdout, prompt);
-  const auto on_token = [&](std::string_view text, const Sampled* sampled) {
-    if (!options.json) return print_text(stdout, text);
-    output.text += text;
-    if (sampled != nullptr) output.tokens.push_back(to_json(*sampled, tokenizer));
+  const auto on_token = [&](const TokenEvent& event) {
+    if (!options.json) return print_text(stdout, event.text);
+    output.text += event.text;
+    if (event.token != nullptr) output.tokens.push_back(to_json(*event.token, model.tokenizer()));
   };
-  return generate({session.engine(), sampler, tokenizer, seq}, std::move(tokens),
-                  options.generation, on_token, catch_interrupts());
+  return model.generate(seq, std::move(tokens), options.generation, on_token, catch_interrupts());
 }
 
 int run_command(const Options& options) {
@@ -81,10 +78,10 @@ int run_command(const Options& options) {
     return fail(status);
   auto session = ModelSession::load(options.model, {.quiet = options.json});
   if (!session.ok()) return fail(session.status());
-  auto tokenizer = load_tokenizer(session.value()->engine().file());
-  if (!tokenizer.ok()) return fail(tokenizer.status());
+  auto model = session.value()->language_model();
+  if (!model.ok()) return fail(model.status());
   Output output;
-  auto generated = run(options, *session.value(), tokenizer.value(), output);
+  auto generated = run(options, model.value(), output);
   if (!generated.ok()) return fail(generated.status());
   const Generated& g = generated.value();
   if (options.json) {
