@@ -118,7 +118,9 @@ class Bench {
     return {};
   }
   Status compute_first(int64_t n) {
-    return compute(engine_, seq_, std::span(tokens_).first(static_cast<size_t>(n)));
+    if (n == 0) return {};
+    MILLRACE_TRY(compute(engine_, seq_, std::span(tokens_).first(static_cast<size_t>(n))));
+    return engine_.logits(0).status();  // a GPU is waited for
   }
 
   Result<Decoded> decode_all(int64_t context) {
@@ -137,6 +139,7 @@ class Bench {
     for (int64_t i = 0; i < n; ++i) {
       const auto at = static_cast<size_t>(context + i);
       MILLRACE_TRY(engine_.step({.seq = seq_, .tokens = {&tokens_[at], 1}}));
+      MILLRACE_TRY(engine_.logits(0).status());  // a GPU is waited for
     }
     return {};
   }

@@ -25,6 +25,7 @@ class Chooser {
   Result<std::vector<LoweredCall>> run() {
     find_conversions();
     for (const Node& node : spec_.nodes) {
+      if (on_cuda() && is_absorbed(node)) continue;
       calls_.push_back(call_of(node));
       for (const int value : node.out)
         if (is_converted(value)) calls_.push_back(conversion_of(value));
@@ -51,6 +52,19 @@ class Chooser {
       for (size_t i = 0; i < node.in.size(); ++i)
         if (read_as(node, i) != kept_as(node.in[i]))
           converted_[static_cast<size_t>(node.in[i])] = true;
+  }
+
+  // Whether the call before does this node too.
+  bool is_absorbed(const Node& node) {
+    if (calls_.empty() || calls_.back().op != node.op || node.op->absorb == nullptr) return false;
+    LoweredCall& before = calls_.back();
+    if (before.layer != node.layer || !node.op->absorb(before.attrs.bytes, node.attrs.bytes))
+      return false;
+    const LoweredCall call = call_of(node);
+    before.in.insert(before.in.end(), call.in.begin(), call.in.end());
+    before.out.insert(before.out.end(), call.out.begin(), call.out.end());
+    before.weights.insert(before.weights.end(), call.weights.begin(), call.weights.end());
+    return true;
   }
 
   LoweredCall call_of(const Node& node) const {

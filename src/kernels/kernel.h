@@ -166,6 +166,9 @@ struct Op {
   // What a device reads input 0 as beside a weight of this type; null: as the device keeps it.
   DType (*input_type)(DType weight, bool on_cuda) = nullptr;
   bool in_place = false;  // output 0 may lie where input 0 does
+  // Whether a call can also do the next one of the same op, whose inputs then follow its own; if so
+  // `args` become those of both. For devices where a launch costs more than sharing out a call.
+  bool (*absorb)(void* args, const void* next) = nullptr;
 };
 
 // How a call is shared out when nothing else decides: by columns where the op can.

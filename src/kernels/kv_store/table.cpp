@@ -60,6 +60,15 @@ void bind(const Bound& b, Args& a) {
   a.page_stride = b.kv.page_stride;
 }
 
+// Keys and then values: both.
+bool absorb(void* args, const void* next) {
+  auto& a = *static_cast<Args*>(args);
+  if (a.what != Stored::keys || static_cast<const Args*>(next)->what != Stored::values)
+    return false;
+  a.what = Stored::both;
+  return true;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -94,6 +103,7 @@ const Op kOp = {.name = "kv_store",
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
                 .splits = {.by_columns = true, .grain = grain},
-                .bind = erase_bind<Args, bind>};
+                .bind = erase_bind<Args, bind>,
+                .absorb = absorb};
 
 }  // namespace millrace::kv_store

@@ -328,6 +328,8 @@ std::vector<Case> cases() {
       {8, 9000, "mixed"},
       {2, 9000, "plain", "flat"},
       {1, 7300, "all"},
+      {1, 2500, "all"},  // more lanes than blocks
+      {1, 2500, "plain", "normal", "all"},
       {12, 3000, "mixed", "normal", "said"},
       {12, 3000, "mixed", "normal", "biases"},
       {12, 3000, "mixed", "normal", "mask"},

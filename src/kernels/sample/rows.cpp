@@ -239,8 +239,7 @@ class SharedRows {
   void run() const {
     survey();
     exec_.sync();
-    for (long long i = row_of(mine_.begin); i < n_rows_ && begin(i) < mine_.end; ++i)
-      job(i).weigh(entries(i), parts(i));
+    for (long long i = row_of(mine_.begin); i < end_row(); ++i) job(i).weigh(entries(i), parts(i));
     exec_.sync();
     if (exec_.lane < n_rows_)
       job(exec_.lane).finish(parts(exec_.lane), workspace_.ranked(exec_.lane));
@@ -251,6 +250,8 @@ class SharedRows {
     return share_of(n_rows_ * workspace_.n_blocks(), lane, exec_.n_lanes);
   }
   long long row_of(long long block) const { return block / workspace_.n_blocks(); }
+  // After the last row that this lane has a block of; none where there are more lanes than blocks.
+  long long end_row() const { return mine_.begin == mine_.end ? 0 : row_of(mine_.end - 1) + 1; }
   long long begin(long long i) const { return i * workspace_.n_blocks(); }  // its first block
   Job job(long long i) const { return {a_, first_ + i, passes_, workspace_.row(i)}; }
   // What of row i is this lane's.
@@ -267,7 +268,7 @@ class SharedRows {
       part.first.n = part.top.n = 0;
     }
     int32_t* scratch = workspace_.ranked(exec_.lane).selection;
-    for (long long i = row_of(mine_.begin); i < n_rows_ && begin(i) < mine_.end; ++i)
+    for (long long i = row_of(mine_.begin); i < end_row(); ++i)
       job(i).survey(entries(i), *workspace_.part(exec_.lane + i), scratch);
   }
   Parts parts(long long i) const {
