@@ -67,7 +67,7 @@ Result<Generated> ModelBackend::answer(const nlohmann::ordered_json& messages,
   input.messages = messages;
   const std::time_t now = std::time(nullptr);
   localtime_r(&now, &input.now);
-  MILLRACE_ASSIGN(const auto prompt, template_.render(input));
+  MILLRACE_ASSIGN(const auto prompt, template_.render(input, &stop));
   std::vector<TextPart> parts;
   for (const auto& piece : prompt.pieces) parts.push_back({piece.text, piece.from_template});
   MILLRACE_ASSIGN(std::vector<int32_t> tokens, tokenizer_.encode(parts));

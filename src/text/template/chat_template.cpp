@@ -21,6 +21,19 @@ constexpr std::string_view kChatMl =
 constexpr std::array<std::string_view, 8> kRoles = {"system", "developer", "user",  "assistant",
                                                     "tool",   "function",  "model", "ipython"};
 
+// For each of the four conversations of probe(): a hundred times what the templates we know take,
+// and a hundredth of what a render may.
+constexpr jinja::Limits kProbeLimits = {
+    .steps = 50'000, .output_bytes = 1 << 20, .memory_bytes = 8 << 20};
+
+// What a conversation adds to the limit of steps: some templates (gpt-oss, Command R) look through
+// the messages again for each message, which takes up to 8 steps a pair.
+int64_t steps_for(size_t n_messages) {
+  constexpr int64_t kMost = 50'000'000;  // two seconds
+  const auto n = static_cast<int64_t>(std::min<size_t>(n_messages, 10'000));
+  return std::min(8 * n * n, kMost);
+}
+
 bool is_known_role(const Json& role) {
   return role.is_string() && std::find(kRoles.begin(), kRoles.end(),
                                        role.get_ref<const std::string&>()) != kRoles.end();
@@ -85,7 +98,9 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source,
 
 bool ChatTemplate::renders(const ChatInput& input, std::string_view wanted,
                            std::string_view unwanted) const {
-  const auto rendered = render_as_is(input);
+  jinja::Limits limits = kProbeLimits;
+  limits.steps = std::min(limits.steps, limits_.steps);
+  const auto rendered = render_as_is(input, limits);
   if (!rendered.ok()) return false;
   const std::string text = rendered.value().text();
   return text.find(wanted) != std::string::npos &&
@@ -170,17 +185,22 @@ Status ChatTemplate::adapt_message(Json& message, size_t index) const {
   return {};
 }
 
-Result<ChatTemplate::Rendered> ChatTemplate::render(const ChatInput& input) const {
+Result<ChatTemplate::Rendered> ChatTemplate::render(const ChatInput& input,
+                                                    const std::atomic<bool>* stop) const {
   MILLRACE_TRY(check_shape(input));
   ChatInput adapted = input;
   for (size_t i = 0; i < adapted.messages.size(); ++i)
     MILLRACE_TRY(adapt_message(adapted.messages[i], i));
   if (adapted.tools.is_array() && adapted.tools.empty()) adapted.tools = nullptr;
-  return render_as_is(adapted);
+  jinja::Limits limits = limits_;
+  limits.steps += steps_for(adapted.messages.size());
+  limits.stop = stop;
+  return render_as_is(adapted, limits);
 }
 
-Result<ChatTemplate::Rendered> ChatTemplate::render_as_is(const ChatInput& input) const {
-  return template_.render(limits_, input.now, [&](jinja::Interpreter& in) -> Status {
+Result<ChatTemplate::Rendered> ChatTemplate::render_as_is(const ChatInput& input,
+                                                          const jinja::Limits& limits) const {
+  return template_.render(limits, input.now, [&](jinja::Interpreter& in) -> Status {
     in.set_global("documents", jinja::None{});
     for (const auto& [name, token] : special_tokens_) {
       MILLRACE_ASSIGN(jinja::Value value, in.text(token, false));
