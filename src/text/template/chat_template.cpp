@@ -21,7 +21,9 @@ constexpr std::string_view kChatMl =
 constexpr std::array<std::string_view, 8> kRoles = {"system", "developer", "user",  "assistant",
                                                     "tool",   "function",  "model", "ipython"};
 
-// For each of the four conversations of probe(): a hundred times what the templates we know take,
+constexpr std::string_view kProbeText = "probe text";
+
+// For each of the four to six conversations of probe(): ten times what the templates we know take,
 // and a hundredth of what a render may.
 constexpr jinja::Limits kProbeLimits = {
     .steps = 50'000, .output_bytes = 1 << 20, .memory_bytes = 8 << 20};
@@ -92,7 +94,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source,
   out.special_tokens_ = std::move(special_tokens);
   out.limits_ = limits;
   out.is_builtin_ = builtin;
-  out.takes_ = out.probe();
+  out.probe();
   return out;
 }
 
@@ -107,34 +109,46 @@ bool ChatTemplate::renders(const ChatInput& input, std::string_view wanted,
          (unwanted.empty() || text.find(unwanted) == std::string::npos);
 }
 
-ChatTemplate::Takes ChatTemplate::probe() const {
-  constexpr std::string_view kText = "probe text", kOther = "probe that is no text";
-  Takes takes;
+void ChatTemplate::probe() {
+  takes_ = {};
+  if (!probe_content()) {
+    takes_.none_for_tools = false;
+    takes_.none_for_tools = !probe_content();
+  }
+  probe_arguments();
+}
+
+// Whether the template renders a question at all.
+bool ChatTemplate::probe_content() {
+  constexpr std::string_view kOther = "probe that is no text";
   ChatInput said;
-  said.messages = Json::array({Json{{"role", "user"}, {"content", kText}}});
-  takes.text = renders(said, kText);
+  said.messages = Json::array({Json{{"role", "user"}, {"content", kProbeText}}});
+  takes_.text = renders(said, kProbeText);
   // A template that prints the part whole would show its other member as well.
   said.messages[0]["content"] =
-      Json::array({Json{{"type", "text"}, {"text", kText}, {"note", kOther}}});
-  takes.parts = renders(said, kText, kOther);
-  if (!takes.parts) takes.text = true;
+      Json::array({Json{{"type", "text"}, {"text", kProbeText}, {"note", kOther}}});
+  takes_.parts = renders(said, kProbeText, kOther);
+  const bool any = takes_.text || takes_.parts;
+  if (!takes_.parts) takes_.text = true;
+  return any;
+}
 
+void ChatTemplate::probe_arguments() {
   const std::string arguments = R"({"probe": "value"})";
   ChatInput called;
-  const Json question = {{"role", "user"}, {"content", kText}};
+  const Json question = {{"role", "user"}, {"content", kProbeText}};
   const Json function = {{"name", "f"}, {"arguments", Json::parse(arguments)}};
   const Json call = {{"id", "callprobe"}, {"type", "function"}, {"function", function}};
   const Json answer = {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}};
   const Json result = {
-      {"role", "tool"}, {"tool_call_id", "callprobe"}, {"name", "f"}, {"content", kText}};
+      {"role", "tool"}, {"tool_call_id", "callprobe"}, {"name", "f"}, {"content", kProbeText}};
   called.messages = Json::array({question, answer, result});
   const Json declared = {{"name", "f"}, {"description", ""}, {"parameters", Json::object()}};
   called.tools = Json::array({Json{{"type", "function"}, {"function", declared}}});
-  takes.object_arguments = renders(called, "value");
+  takes_.object_arguments = renders(called, "value");
   called.messages[1]["tool_calls"][0]["function"]["arguments"] = arguments;
-  takes.text_arguments = renders(called, arguments);
-  if (!takes.text_arguments) takes.object_arguments = true;
-  return takes;
+  takes_.text_arguments = renders(called, arguments);
+  if (!takes_.text_arguments) takes_.object_arguments = true;
 }
 
 // Text parts as one string; an error for any other, which the template could not show.
@@ -213,7 +227,7 @@ Result<ChatTemplate::Rendered> ChatTemplate::render_as_is(const ChatInput& input
     MILLRACE_ASSIGN(jinja::Value messages, messages_value(in, input.messages));
     MILLRACE_ASSIGN(jinja::Value tools, jinja::from_json(in, input.tools));
     in.set_global("messages", std::move(messages));
-    in.set_global("tools", std::move(tools));
+    if (!input.tools.is_null() || takes_.none_for_tools) in.set_global("tools", std::move(tools));
     in.set_global("add_generation_prompt", jinja::Value(input.add_generation_prompt));
     return {};
   });

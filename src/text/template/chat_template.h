@@ -5,6 +5,7 @@
 // - A tool call's arguments arrive as a string of JSON; templates are written for the object. A
 //   string that is no JSON object stays one, or is wrapped where the template would fail on it.
 // - reasoning_content, reasoning and thinking name the same thing.
+// - Without tools, `tools` is none; for a template that fails on that it is undefined.
 // What a template can take is found out by rendering a few small conversations when it is parsed,
 // all of them within a small part of what one render may take.
 //
@@ -54,9 +55,12 @@ class ChatTemplate {
   struct Takes {
     bool text = true, parts = false;
     bool object_arguments = true, text_arguments = false;
+    bool none_for_tools = true;
   };
   explicit ChatTemplate(jinja::Template parsed) : template_(std::move(parsed)) {}
-  Takes probe() const;
+  void probe();
+  bool probe_content();
+  void probe_arguments();
   bool renders(const ChatInput& input, std::string_view wanted,
                std::string_view unwanted = {}) const;
   Result<Rendered> render_as_is(const ChatInput& input, const jinja::Limits& limits) const;

@@ -188,18 +188,31 @@ Status Writer::write(const Value& value, size_t level) {
 
 }  // namespace
 
-std::optional<nlohmann::ordered_json> parse_ordered_json(std::string_view text) {
-  uint32_t depth = 0;
+namespace {
+
+// Whether text that may be JSON nests and grows within bounds. An ordered object looks through all
+// its keys for each new one, so a large one takes the square of its size.
+bool within_bounds(std::string_view text) {
+  constexpr size_t kMaxKeys = 10'000;
+  std::vector<size_t> colons;  // of each open bracket
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quoted && c == '\\') ++i;
     if (c == '"') quoted = !quoted;
     if (quoted) continue;
-    if (c == '[' || c == '{') ++depth;
-    if ((c == ']' || c == '}') && depth > 0) --depth;
-    if (depth > kMaxJsonDepth) return std::nullopt;
+    if (c == '[' || c == '{') colons.push_back(0);
+    if ((c == ']' || c == '}') && !colons.empty()) colons.pop_back();
+    if (colons.size() > kMaxJsonDepth) return false;
+    if (c == ':' && !colons.empty() && ++colons.back() > kMaxKeys) return false;
   }
+  return true;
+}
+
+}  // namespace
+
+std::optional<nlohmann::ordered_json> parse_ordered_json(std::string_view text) {
+  if (!within_bounds(text)) return std::nullopt;
   auto parsed = nlohmann::ordered_json::parse(text, nullptr, false);
   if (parsed.is_discarded()) return std::nullopt;
   return parsed;
