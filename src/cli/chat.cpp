@@ -29,7 +29,8 @@ class ModelBackend final : public ChatBackend {
  public:
   static Result<std::unique_ptr<ModelBackend>> make(const ModelOptions& options);
   int64_t n_ctx() const override { return session_->engine().n_ctx(); }
-  Result<std::vector<int32_t>> prompt(const nlohmann::ordered_json& messages) override;
+  Result<std::vector<int32_t>> prompt(const nlohmann::ordered_json& messages,
+                                      const std::atomic<bool>& stop) override;
   Result<Generated> answer(std::vector<int32_t> prompt, const Generation& how,
                            const std::function<void(std::string_view)>& on_text,
                            const std::atomic<bool>& stop) override;
@@ -53,12 +54,13 @@ Result<std::unique_ptr<ModelBackend>> ModelBackend::make(const ModelOptions& opt
   return std::unique_ptr<ModelBackend>(new ModelBackend(std::move(session), std::move(model), seq));
 }
 
-Result<std::vector<int32_t>> ModelBackend::prompt(const nlohmann::ordered_json& messages) {
+Result<std::vector<int32_t>> ModelBackend::prompt(const nlohmann::ordered_json& messages,
+                                                  const std::atomic<bool>& stop) {
   ChatInput input;
   input.messages = messages;
   const std::time_t now = std::time(nullptr);
   localtime_r(&now, &input.now);
-  return model_.prompt(input);
+  return model_.prompt(input, &stop);
 }
 
 Result<Generated> ModelBackend::answer(std::vector<int32_t> prompt, const Generation& how,

@@ -102,7 +102,7 @@ Status Chat::drop_turns(std::vector<int32_t>& prompt, int64_t most_tokens) {
   if (high < 1) return {};
   while (low < high) {
     const int middle = (low + high) / 2;
-    MILLRACE_ASSIGN(prompt, backend_.prompt(without_oldest(messages_, middle)));
+    MILLRACE_ASSIGN(prompt, backend_.prompt(without_oldest(messages_, middle), interrupted_));
     if (static_cast<int64_t>(prompt.size()) <= most_tokens)
       high = middle;
     else
@@ -111,12 +111,12 @@ Status Chat::drop_turns(std::vector<int32_t>& prompt, int64_t most_tokens) {
   messages_ = without_oldest(messages_, low);
   note("(dropped the {} to stay inside the context of {} tokens)",
        low == 1 ? "oldest turn" : fmt::format("{} oldest turns", low), backend_.n_ctx());
-  MILLRACE_ASSIGN(prompt, backend_.prompt(messages_));
+  MILLRACE_ASSIGN(prompt, backend_.prompt(messages_, interrupted_));
   return {};
 }
 
 Result<std::vector<int32_t>> Chat::fitting_prompt() {
-  MILLRACE_ASSIGN(std::vector<int32_t> prompt, backend_.prompt(messages_));
+  MILLRACE_ASSIGN(std::vector<int32_t> prompt, backend_.prompt(messages_, interrupted_));
   const int64_t n_ctx = backend_.n_ctx();
   // A quarter for the answer: turns are dropped rarely, since all after them is computed again.
   const int64_t room = how_.max_tokens >= 0 ? std::min(how_.max_tokens, n_ctx / 2) : n_ctx / 4;

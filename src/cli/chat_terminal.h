@@ -22,8 +22,9 @@ class ChatBackend {
   virtual ~ChatBackend() = default;
   // Tokens that a prompt and its answer have together at most.
   virtual int64_t n_ctx() const = 0;
-  // The tokens that the model sees of a conversation.
-  virtual Result<std::vector<int32_t>> prompt(const nlohmann::ordered_json& messages) = 0;
+  // The tokens that the model sees of a conversation; Code::cancelled once `stop` is set.
+  virtual Result<std::vector<int32_t>> prompt(const nlohmann::ordered_json& messages,
+                                              const std::atomic<bool>& stop) = 0;
   // Answers a prompt. `on_text` gets valid UTF-8 as it comes; once `stop` is set the answer ends
   // where it is, which is no error.
   virtual Result<Generated> answer(std::vector<int32_t> prompt, const Generation& how,

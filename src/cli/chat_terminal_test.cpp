@@ -44,7 +44,7 @@ class Echo final : public ChatBackend {
  public:
   explicit Echo(std::atomic<bool>& interrupted) : interrupted_(interrupted) {}
   int64_t n_ctx() const override { return context; }
-  Result<std::vector<int32_t>> prompt(const Json& messages) override {
+  Result<std::vector<int32_t>> prompt(const Json& messages, const std::atomic<bool>&) override {
     asked = messages;
     return std::vector<int32_t>(10 * messages.size());
   }

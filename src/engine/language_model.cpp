@@ -18,8 +18,9 @@ Result<LanguageModel> LanguageModel::make(Engine& engine, Team& team, const Pick
   return out;
 }
 
-Result<std::vector<int32_t>> LanguageModel::prompt(const ChatInput& input) const {
-  MILLRACE_ASSIGN(const auto rendered, template_->render(input));
+Result<std::vector<int32_t>> LanguageModel::prompt(const ChatInput& input,
+                                                   const std::atomic<bool>* stop) const {
+  MILLRACE_ASSIGN(const auto rendered, template_->render(input, stop));
   std::vector<TextPart> parts;
   for (const auto& piece : rendered.pieces) parts.push_back({piece.text, piece.from_template});
   return tokenizer_->encode(parts);

@@ -26,8 +26,9 @@ class LanguageModel {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const ChatTemplate& chat_template() const { return *template_; }
 
-  // A conversation as the model reads it.
-  Result<std::vector<int32_t>> prompt(const ChatInput& input) const;
+  // A conversation as the model reads it; ends with Code::cancelled once `stop` is set.
+  Result<std::vector<int32_t>> prompt(const ChatInput& input,
+                                      const std::atomic<bool>* stop = nullptr) const;
 
   // A request on an open sequence, which keeps what it shares with the prompt.
   Result<std::unique_ptr<Request>> request(int seq, std::vector<int32_t> prompt, Generation how,
