@@ -20,23 +20,20 @@ std::string key(const Args& a) {
 
 constexpr long long kMaxChoices = std::numeric_limits<int>::max();
 
-bool takes_blocks(const Args& a) {
-  return a.w_type >= DType::q8_0 && a.w_type <= DType::q5_1;
-}
-bool takes_kquants(const Args& a) {
-  return a.w_type == DType::q4_k || a.w_type == DType::q5_k || a.w_type == DType::q6_k;
-}
-bool takes_floats(const Args& a) {
-  return !is_block_format(a.w_type);
-}
-bool takes_any_blocks(const Args& a) {
-  return is_block_format(a.w_type);
-}
-
 // Matmul's layouts, of the stack.
 enum Packing : size_t { kBlocks, kKquants, kFloats, kPlain };
 constexpr std::array<std::string_view, 4> kLayoutNames = {"tiles16", "tiles16_k", "tiles16_f",
                                                           "plain"};
+
+// What matmul's variants of that layout take.
+template <Packing kPacking>
+bool takes(const Args& a) {
+  const matmul::Args stack = stack_of(a);
+  return std::ranges::any_of(matmul::variants(), [&](const Variant& variant) {
+    return variant.layout == kLayoutNames[kPacking] && variant.takes != nullptr &&
+           variant.takes(&stack);
+  });
+}
 
 const Layout* stack_layout(size_t packing) {
   return layout_named(matmul::kOp, kLayoutNames[packing]);
@@ -105,15 +102,11 @@ Status run_reference(const Args& a, Exec& exec) {
 
 template <Matmul kMatmul, Packing kPacking>
 constexpr Variant make_variant(std::string_view name, Isa isa, std::string_view numerics) {
-  constexpr auto takes = kPacking == kBlocks    ? erase_takes<Args, takes_blocks>
-                         : kPacking == kKquants ? erase_takes<Args, takes_kquants>
-                         : kPacking == kFloats  ? erase_takes<Args, takes_floats>
-                                                : erase_takes<Args, takes_any_blocks>;
   return {.name = name,
           .isa = isa,
           .numerics = numerics,
           .layout = kLayoutNames[kPacking],
-          .takes = takes,
+          .takes = erase_takes<Args, takes<kPacking>>,
           .workspace_bytes = erase_workspace<Args, workspace_bytes>,
           .run = erase_run<Args, run<kMatmul, kPacking>>};
 }

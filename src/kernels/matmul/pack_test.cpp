@@ -84,7 +84,8 @@ TEST_P(MatmulPack, AddsNoBytesToWholeTiles) {
 INSTANTIATE_TEST_SUITE_P(Formats, MatmulPack,
                          testing::Values(DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
                                          DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k,
-                                         DType::f32, DType::f16, DType::bf16),
+                                         DType::iq4_nl, DType::iq4_xs, DType::f32, DType::f16,
+                                         DType::bf16),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 }  // namespace
