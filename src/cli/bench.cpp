@@ -68,7 +68,7 @@ Status print_list(const std::vector<lab::PlanItem>& plan, const Options& options
   MILLRACE_ASSIGN(const Force force, Force::from_environment());
   const Profile profile;
   const PickFrom from{machine, profile, force,
-                      options.device == "cuda" ? Device::cuda : Device::cpu};
+                      options.device == "cuda" ? DeviceKind::cuda : DeviceKind::cpu};
   auto rows = nlohmann::json::array();
   const lab::TableWidths widths = lab::widths_of(plan);
   for (const auto& item : plan) {

@@ -55,11 +55,6 @@ std::vector<int32_t> random_tokens(int64_t n, int64_t n_vocab) {
   return out;
 }
 
-Status run_pending(Engine& engine, int seq) {
-  while (engine.pending(seq) > 0) MILLRACE_TRY(engine.step());
-  return {};
-}
-
 template <class Body>
 Result<double> seconds_of(Body&& body) {
   const int64_t start_ns = now_ns();
@@ -90,8 +85,8 @@ class Bench {
   Result<Row> prefill(int64_t n) {
     Row row{.what = "prefill", .n_tokens = n};
     for (int i = 0; i <= options_.repeats; ++i) {
-      MILLRACE_TRY(restart(n));
-      MILLRACE_ASSIGN(const double s, seconds_of([&] { return run_pending(engine_, seq_); }));
+      MILLRACE_TRY(restart());
+      MILLRACE_ASSIGN(const double s, seconds_of([&] { return compute_first(n); }));
       if (i > 0) row.times.seconds.push_back(s);  // the first warms up
     }
     return row;
@@ -103,8 +98,8 @@ class Bench {
             .context = context,
             .n_bytes = bytes_read(context, options_.n_decode)};
     for (int i = 0; i < options_.repeats; ++i) {
-      MILLRACE_TRY(restart(context));
-      MILLRACE_TRY(run_pending(engine_, seq_));
+      MILLRACE_TRY(restart());
+      MILLRACE_TRY(compute_first(context));
       MILLRACE_ASSIGN(const Decoded decoded, decode_all(context));
       row.times.seconds.push_back(decoded.seconds);
       if (decoded.floor_s > 0) row.floors.seconds.push_back(decoded.floor_s);
@@ -117,11 +112,13 @@ class Bench {
     double seconds = 0, floor_s = 0;
   };
 
-  // Nothing computed, `n` tokens pending.
-  Status restart(int64_t n) {
+  Status restart() {
     engine_.close(seq_);
     MILLRACE_ASSIGN(seq_, engine_.open());
-    return engine_.set_tokens(seq_, {tokens_.begin(), tokens_.begin() + n}).status();
+    return {};
+  }
+  Status compute_first(int64_t n) {
+    return compute(engine_, seq_, std::span(tokens_).first(static_cast<size_t>(n)));
   }
 
   Result<Decoded> decode_all(int64_t context) {
@@ -138,8 +135,8 @@ class Bench {
 
   Status decode_steps(int64_t context, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
-      MILLRACE_TRY(engine_.append(seq_, tokens_[static_cast<size_t>(context + i)]));
-      MILLRACE_TRY(engine_.step());
+      const auto at = static_cast<size_t>(context + i);
+      MILLRACE_TRY(engine_.step({.seq = seq_, .tokens = {&tokens_[at], 1}}));
     }
     return {};
   }
@@ -242,11 +239,8 @@ Result<Report> measure(const BenchModelOptions& options) {
                   ModelSession::load(model, {.quiet = options.json, .any_context = true}));
   Engine& engine = session->engine();
   MILLRACE_ASSIGN(const int seq, engine.open());
-  MILLRACE_TRY(engine
-                   .set_tokens(seq, random_tokens(std::min(kShortPrompt, engine.n_ctx()),
-                                                  engine.config().n_vocab))
-                   .status());
-  MILLRACE_TRY(run_pending(engine, seq));
+  MILLRACE_TRY(compute(
+      engine, seq, random_tokens(std::min(kShortPrompt, engine.n_ctx()), engine.config().n_vocab)));
   report.first_token_s = static_cast<double>(now_ns() - start_ns) * 1e-9;
   report.pss_bytes = pss_bytes();
   report.load_s = session->load_seconds();

@@ -60,19 +60,17 @@ Status print_logits(const Options& options) {
   MILLRACE_ASSIGN(auto session, ModelSession::load(model, {.max_outputs = 64}));
   Engine& engine = session->engine();
   MILLRACE_ASSIGN(const int seq, engine.open());
-  MILLRACE_TRY(engine.set_tokens(seq, options.tokens).status());
   const auto tokenizer = load_tokenizer(engine.file());
   Printer printer(options, tokenizer.ok() ? &tokenizer.value() : nullptr);
   printer.begin(options.all ? 0 : options.tokens.size() - 1);
-  for (size_t position = 0; engine.pending(seq) > 0;) {
-    if (!options.all) {
-      MILLRACE_TRY(engine.step());
-      continue;
-    }
-    MILLRACE_ASSIGN(const int64_t n, engine.step_all(seq));
-    for (int64_t i = 0; i < n; ++i) printer.row(position++, engine.logits_row(i));
+  if (options.all) {
+    MILLRACE_TRY(compute_all(engine, seq, options.tokens,
+                             [&](size_t position, auto logits) { printer.row(position, logits); }));
+  } else {
+    MILLRACE_TRY(compute(engine, seq, options.tokens));
+    MILLRACE_ASSIGN(const auto logits, engine.logits(0));
+    printer.row(options.tokens.size() - 1, logits);
   }
-  if (!options.all) printer.row(options.tokens.size() - 1, engine.logits(seq));
   printer.end();
   return {};
 }

@@ -111,6 +111,8 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   session->name_ = display_name(options.model, file);
   const int64_t n_ctx = context_of(options, needs, file, config, session->machine_);
   session->team_ = std::make_unique<Team>(threads, session->machine_.cpus);
+  session->device_ = cpu_device(*session->team_);
+  session->from_.emplace(PickFrom{session->machine_, session->profile_, session->force_});
   Progress progress("loading");
   const auto show = [&](size_t done, size_t total) {
     const double share =
@@ -118,7 +120,7 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
     if (!needs.quiet) progress.at(share, session->name_);
   };
   MILLRACE_ASSIGN(session->engine_,
-                  Engine::load(std::move(file), *session->team_, session->pick_from(),
+                  Engine::load(std::move(file), *session->device_, *session->team_, *session->from_,
                                engine_options(options, needs, config, n_ctx), show));
   progress.clear();
   session->load_seconds_ = static_cast<double>(now_ns() - start_ns) * 1e-9;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -41,7 +42,7 @@ class ModelSession {
 
   const Machine& machine() const { return machine_; }
   Team& team() { return *team_; }
-  PickFrom pick_from() const { return {machine_, profile_, force_}; }
+  const PickFrom& pick_from() const { return *from_; }
   Engine& engine() { return *engine_; }
   const std::string& name() const { return name_; }  // of the model, for people
   double load_seconds() const { return load_seconds_; }
@@ -53,6 +54,8 @@ class ModelSession {
   Profile profile_;
   Force force_;
   std::unique_ptr<Team> team_;
+  std::unique_ptr<Device> device_;
+  std::optional<PickFrom> from_;
   std::unique_ptr<Engine> engine_;
   std::string name_;
   double load_seconds_ = 0;

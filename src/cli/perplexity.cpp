@@ -36,15 +36,11 @@ struct Sum {
 // Every token of the window after its first is one that was expected.
 Status add_window(Engine& engine, std::vector<int32_t> tokens, Sum& sum) {
   MILLRACE_ASSIGN(const int seq, engine.open());
-  MILLRACE_TRY(engine.set_tokens(seq, tokens).status());
-  for (size_t at = 1; engine.pending(seq) > 0;) {
-    MILLRACE_ASSIGN(const int64_t n, engine.step_all(seq));
-    for (int64_t i = 0; i < n && at < tokens.size(); ++i, ++at) {
-      const auto logits = engine.logits_row(i);
-      sum.logprob += logits[static_cast<size_t>(tokens[at])] - log_sum_exp(logits);
-      ++sum.n_tokens;
-    }
-  }
+  MILLRACE_TRY(compute_all(engine, seq, tokens, [&](size_t at, std::span<const float> logits) {
+    if (at + 1 == tokens.size()) return;
+    sum.logprob += logits[static_cast<size_t>(tokens[at + 1])] - log_sum_exp(logits);
+    ++sum.n_tokens;
+  }));
   engine.close(seq);
   return {};
 }

@@ -23,9 +23,9 @@ std::vector<float> logits_of(const std::string& path) {
   std::vector<int32_t> prompt;
   for (int32_t i = 0; i < 40; ++i) prompt.push_back((i * 37 + 5) % 128);
   const int seq = engine.open().value();
-  EXPECT_TRUE(engine.set_tokens(seq, prompt).ok());
-  EXPECT_TRUE(engine.step().ok());
-  return {engine.logits(seq).begin(), engine.logits(seq).end()};
+  EXPECT_TRUE(compute(engine, seq, prompt).ok());
+  const auto logits = engine.logits(0).value();
+  return {logits.begin(), logits.end()};
 }
 
 std::string converted(const std::string& name) {

@@ -27,7 +27,10 @@ std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineO
   auto file = ModelFile::open(path);
   EXPECT_TRUE(file.ok()) << file.status().message();
   if (!file.ok()) return nullptr;
-  auto engine = Engine::load(std::move(file).value(), *out->team, out->pick_from(), options);
+  out->device = cpu_device(*out->team);
+  out->from = std::make_unique<PickFrom>(PickFrom{out->machine, out->profile, out->force});
+  auto engine =
+      Engine::load(std::move(file).value(), *out->device, *out->team, out->pick_from(), options);
   EXPECT_TRUE(engine.ok()) << engine.status().message();
   if (!engine.ok()) return nullptr;
   out->engine = std::move(engine).value();

@@ -14,9 +14,11 @@ struct Loaded {
   Profile profile;
   Force force;
   std::unique_ptr<Team> team;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<PickFrom> from;
   std::unique_ptr<Engine> engine;
 
-  PickFrom pick_from() const { return {machine, profile, force}; }
+  const PickFrom& pick_from() const { return *from; }
 };
 
 // The folder of the fixture model with this name; of all of them for "".

@@ -36,17 +36,11 @@ class Text {
 // Whether the generation ends before another token, and why.
 bool must_end(const Generator& with, const Generation& how, const Generated& done,
               const std::atomic<bool>& cancel, Finish& why) {
-  const auto n_tokens = static_cast<int64_t>(with.engine.tokens(with.seq).size());
   if (cancel) why = Finish::cancelled;
-  const bool is_full = n_tokens >= with.engine.n_ctx();
+  const bool is_full = done.n_prompt + done.n_tokens >= with.engine.n_ctx();
   const bool is_long = how.max_tokens >= 0 && done.n_tokens >= how.max_tokens;
   if (!cancel && (is_full || is_long)) why = Finish::length;
   return cancel || is_full || is_long;
-}
-
-Status compute_prompt(const Generator& with, const std::atomic<bool>& cancel) {
-  while (with.engine.pending(with.seq) > 0 && !cancel) MILLRACE_TRY(with.engine.step());
-  return {};
 }
 
 }  // namespace
@@ -64,25 +58,27 @@ Result<Generated> generate(const Generator& with, std::vector<int32_t> prompt,
   Generated out;
   out.n_prompt = static_cast<int64_t>(prompt.size());
   int64_t start_ns = now_ns();
-  MILLRACE_ASSIGN(out.n_cached, with.engine.set_tokens(with.seq, std::move(prompt)));
-  MILLRACE_TRY(compute_prompt(with, cancel));
+  out.n_cached = keep_shared(with.engine, with.seq, prompt);
+  MILLRACE_TRY(compute(with.engine, with.seq,
+                       std::span(prompt).subspan(static_cast<size_t>(out.n_cached)),
+                       [&] { return cancel.load(); }));
   out.prompt_s = seconds_since(start_ns);
   start_ns = now_ns();
   Text text(with.tokenizer, how.stops);
   while (!must_end(with, how, out, cancel, out.finish)) {
+    MILLRACE_ASSIGN(const auto logits, with.engine.logits(0));
+    std::vector<float> row(logits.begin(), logits.end());
     MILLRACE_ASSIGN(const Sampled sampled,
-                    with.sampler.sample(with.engine.logits(with.seq), with.engine.tokens(with.seq),
-                                        how.sampling));
+                    with.sampler.sample(row, with.engine.tokens(with.seq), how.sampling));
     if (!how.ignore_end && with.tokenizer.is_eog(sampled.token)) break;
     ++out.n_tokens;
     on_token(text.push(sampled.token), &sampled);
-    MILLRACE_TRY(with.engine.append(with.seq, sampled.token));
     if (text.stopped()) {
       out.finish = Finish::stop_string;
       break;
     }
-    const auto n_tokens = static_cast<int64_t>(with.engine.tokens(with.seq).size());
-    if (n_tokens < with.engine.n_ctx()) MILLRACE_TRY(with.engine.step());
+    if (out.n_prompt + out.n_tokens < with.engine.n_ctx())
+      MILLRACE_TRY(with.engine.step({.seq = with.seq, .tokens = {&sampled.token, 1}}));
   }
   on_token(text.flush(), nullptr);
   out.tokens_s = seconds_since(start_ns);

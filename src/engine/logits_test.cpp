@@ -44,17 +44,14 @@ double relative_error(std::span<const float> got, const std::vector<double>& wan
 
 void expect_logits(Engine& engine, const Expected& expected, double tolerance) {
   const int seq = engine.open().value();
-  ASSERT_TRUE(engine.set_tokens(seq, expected.tokens).ok());
   size_t at = 0;
-  for (int64_t first = 0; engine.pending(seq) > 0;) {
-    auto count = engine.step_all(seq);
-    ASSERT_TRUE(count.ok()) << count.status().message();
-    for (; at < expected.rows.size() && expected.rows[at] < first + count.value(); ++at)
-      EXPECT_LT(relative_error(engine.logits_row(expected.rows[at] - first), expected.logits[at]),
-                tolerance)
-          << "row " << expected.rows[at];
-    first += count.value();
-  }
+  const Status status =
+      compute_all(engine, seq, expected.tokens, [&](size_t row, std::span<const float> logits) {
+        if (at == expected.rows.size() || expected.rows[at] != static_cast<int64_t>(row)) return;
+        EXPECT_LT(relative_error(logits, expected.logits[at]), tolerance) << "row " << row;
+        ++at;
+      });
+  ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(at, expected.rows.size());
   engine.close(seq);
 }

@@ -2,6 +2,8 @@
 // predecessor in the stream.
 #pragma once
 
+#include <cuda_fp16.h>
+
 #include "tensor/dtype.h"
 
 namespace millrace {
@@ -24,6 +26,76 @@ __device__ __forceinline__ void store_element(void* y, bool is_bf16, long long i
     static_cast<unsigned short*>(y)[i] = bf16_bits(value);
   else
     static_cast<float*>(y)[i] = value;
+}
+
+__device__ __forceinline__ float widen_bf16(unsigned bits) {
+  return __uint_as_float(bits << 16);
+}
+__device__ __forceinline__ float widen_f16(unsigned short bits) {
+  return __half2float(__ushort_as_half(bits));
+}
+__device__ __forceinline__ unsigned short f16_bits(float value) {
+  return __half_as_ushort(__float2half_rn(value));
+}
+
+// kEach neighbouring elements from i on, 8 (16-byte aligned) or 1. Widening is exact; rounding is
+// to nearest even, once.
+template <int kEach>
+__device__ __forceinline__ void load_several(float (&f)[kEach], const void* x, DType type,
+                                             long long i) {
+  if constexpr (kEach == 1) {
+    if (type == DType::f32) {
+      f[0] = static_cast<const float*>(x)[i];
+    } else {
+      const unsigned short bits = static_cast<const unsigned short*>(x)[i];
+      f[0] = type == DType::bf16 ? widen_bf16(bits) : widen_f16(bits);
+    }
+  } else if (type == DType::f32) {
+    const auto* from = reinterpret_cast<const float4*>(static_cast<const float*>(x) + i);
+    const float4 low = from[0], high = from[1];
+    f[0] = low.x, f[1] = low.y, f[2] = low.z, f[3] = low.w;
+    f[4] = high.x, f[5] = high.y, f[6] = high.z, f[7] = high.w;
+  } else {
+    const uint4 raw = *reinterpret_cast<const uint4*>(static_cast<const unsigned short*>(x) + i);
+    const unsigned words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const unsigned bits = words[j / 2] >> (j % 2 * 16) & 0xffffu;
+      f[j] = type == DType::bf16 ? widen_bf16(bits) : widen_f16(static_cast<unsigned short>(bits));
+    }
+  }
+}
+
+__device__ __forceinline__ unsigned small_bits(float value, DType type) {
+  return type == DType::bf16 ? bf16_bits(value) : f16_bits(value);
+}
+
+template <int kEach>
+__device__ __forceinline__ void store_several(void* y, DType type, long long i,
+                                              const float (&f)[kEach]) {
+  if constexpr (kEach == 1) {
+    if (type == DType::f32)
+      static_cast<float*>(y)[i] = f[0];
+    else
+      static_cast<unsigned short*>(y)[i] = static_cast<unsigned short>(small_bits(f[0], type));
+  } else if (type == DType::f32) {
+    auto* to = reinterpret_cast<float4*>(static_cast<float*>(y) + i);
+    to[0] = make_float4(f[0], f[1], f[2], f[3]);
+    to[1] = make_float4(f[4], f[5], f[6], f[7]);
+  } else {
+    unsigned words[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      words[j] = small_bits(f[2 * j], type) | small_bits(f[2 * j + 1], type) << 16;
+    *reinterpret_cast<uint4*>(static_cast<unsigned short*>(y) + i) =
+        make_uint4(words[0], words[1], words[2], words[3]);
+  }
+}
+
+// Whether 16-byte accesses may start at each of these addresses.
+template <class... Pointers>
+bool are_aligned(Pointers... pointers) {
+  return ((reinterpret_cast<unsigned long long>(pointers) % 16 == 0) && ...);
 }
 
 // On Hopper a kernel launched with overlapped_launch() may start while its predecessor runs:

@@ -78,7 +78,7 @@ class CpuRig : public Rig {
 
   Status add_program(const Variant& variant) {
     Program& program = programs_.emplace_back();
-    for (size_t e = 0; e < ring_.n_entries(); ++e) program.add(variant, ring_.args(e, variant));
+    for (size_t e = 0; e < ring_.n_entries(); ++e) program.add(ring_.op(), variant, ring_.args(e, variant));
     return program.prepare(context_.team.size());
   }
 

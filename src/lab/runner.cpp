@@ -26,7 +26,7 @@ class CpuRunner : public Runner {
   Status run(Instance& instance, const Variant& variant, int n_lanes) override {
     MILLRACE_ASSIGN(const ArgsBox args, instance.args_for(variant));
     Program program;
-    program.add(variant, args);
+    program.add(instance.op(), variant, args);
     Team& team = team_of(n_lanes);
     MILLRACE_TRY(program.prepare(team.size()));
     // A workspace holds what earlier calls left there: a variant may not count on zeros.

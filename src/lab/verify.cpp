@@ -93,7 +93,7 @@ Result<Expected> expect(Instance& it) {
   MILLRACE_ASSIGN(const ArgsBox args, it.args_for(reference));
   MILLRACE_TRY(it.op().validate(args.bytes));
   Program program;
-  program.add(reference, args);
+  program.add(it.op(), reference, args);
   MILLRACE_TRY(program.prepare(1));
   Team alone(1);
   MILLRACE_TRY(program.run(alone));

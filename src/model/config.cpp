@@ -58,6 +58,24 @@ std::vector<float> llama3_factors(const Config& config) {
   return factors;
 }
 
+int64_t Config::window_of(int64_t layer) const {
+  const bool is_full = full_every > 0 && layer % full_every == full_every - 1;
+  return is_full ? 0 : window;
+}
+
+float Config::attention_scale() const {
+  if (query_scale != 0) return static_cast<float>(query_scale);
+  return static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
+}
+
+RopeParameters rope_of(const Config& config, int64_t layer) {
+  RopeParameters out{config.rot_dim, config.rope, {}};
+  if (config.window_rope_base != 0 && config.window_of(layer) != 0)
+    out.scaling = {.freq_base = config.window_rope_base};
+  if (config.llama3.original_context > 0) out.factors = llama3_factors(config);
+  return out;
+}
+
 Status validate(const Config& config) {
   const Limit limits[] = {
       {"the number of layers", config.n_layers, 1, 1024},

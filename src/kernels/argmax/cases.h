@@ -60,9 +60,11 @@ inline std::vector<Case> cases() {
   for (std::string_view data : {"hostile", "ties", "zeros", "nans"}) {
     out.push_back(make_case({.n_rows = 9, .n = 5, .data = data}));
     out.push_back(make_case({.n_rows = 5, .n = 77, .data = data}));
+    out.push_back(make_case({.n_rows = 2, .n = 9001, .data = data}));  // in pieces, with a tail
   }
   for (long long n : {49152, 151936})
     out.push_back(make_case({.n_rows = 1, .n = n, .timed = true}));
+  out.push_back(make_case({.n_rows = 64, .n = 151936, .timed = true}));
   return out;
 }
 

@@ -2,6 +2,10 @@
 
 #include "kernels/argmax/cases.h"
 #include "kernels/argmax/op.h"
+#ifdef MILLRACE_CUDA
+#include "kernels/argmax/device.h"
+#include "kernels/device.h"
+#endif
 
 namespace millrace::argmax {
 namespace {
@@ -11,6 +15,14 @@ std::string key(const Args& a) {
 }
 
 constexpr std::array kVariants = {
+#ifdef MILLRACE_CUDA
+    Variant{.name = "sm80",
+            .isa = Isa::sm80,
+            .numerics = "cuda.argmax.exact",
+            .takes = erase_takes<Args, takes_sm80>,
+            .workspace_bytes = erase_workspace<Args, sm80_workspace_bytes>,
+            .run = erase_launch<Args, launch_sm80>},
+#endif
     Variant{.name = "avx2",
             .isa = Isa::avx2,
             .numerics = "cpu.argmax.exact",
@@ -35,6 +47,7 @@ const Op kOp = {.name = "argmax",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .splits = {.by_rows = true}};
 
 }  // namespace millrace::argmax

@@ -5,18 +5,19 @@
 namespace millrace::attention {
 
 // Causal attention over a paged cache, prefill and decode alike. Query row r belongs to sequence
-// sequences[r] at position p = positions[r] and attends to that sequence's tokens 0 to p; token t
-// is at place t % page_tokens of page tables[sequences[r]][t / page_tokens]. Query head h reads KV
-// head h / (n_heads / n_kv_heads).
-//   out[r][h] = sum_t softmax_t(scale * q[r][h] . k[t]) * v[t],  t in 0..p
+// sequences[r] at position p = positions[r] and sees that sequence's tokens 0 to p, with a window
+// no more than the last `window` of them; token t is at place t % page_tokens of page
+// tables[sequences[r]][t / page_tokens]. Query head h reads KV head h / (n_heads / n_kv_heads).
+//   out[r][h] = sum_t softmax_t(scale * q[r][h] . k[t]) * v[t],  t over the tokens r sees
 struct Args {
   const void* q;  // q_type [n_rows][n_heads][head_dim], rows q_stride elements apart
-  // The cache, 64-byte aligned. A page holds its tokens by KV head: K as [head_dim][page_tokens], V
-  // as [page_tokens][head_dim]. Places past the last token of a sequence may hold anything, NaN
-  // included.
-  const void* k_pages;  // kv_type [n_pages][n_kv_heads][head_dim][page_tokens]
-  const void* v_pages;  // kv_type [n_pages][n_kv_heads][page_tokens][head_dim]
-  const int* tables;    // i32 [n_seqs][max_pages]: page ids; those past a row's position are unread
+  // The cache, every page 64-byte aligned. A page holds its tokens by KV head: K as
+  // [head_dim][page_tokens], V as [page_tokens][head_dim]. Places of tokens that no row sees may
+  // hold anything, NaN included.
+  const void* k_pages;   // kv_type [n_pages][n_kv_heads][head_dim][page_tokens], pages page_stride
+  const void* v_pages;   // kv_type [n_pages][n_kv_heads][page_tokens][head_dim]  elements apart
+  const int* tables;     // i32 [n_seqs][max_pages]: page ids; one of which no row sees a token is
+                         // never read, and may be anything
   const int* sequences;  // i32 [n_rows], in [0, n_seqs)
   const int* positions;  // i32 [n_rows], below max_pages * page_tokens; negative: a row of padding,
                          // whose output is zeros
@@ -28,8 +29,10 @@ struct Args {
   long long q_stride;  // at least n_heads * head_dim
   long long n_pages;
   long long page_tokens;  // a power of two, 16 to 256: a page never straddles two chunks
+  long long page_stride;  // at least n_kv_heads * head_dim * page_tokens, a multiple of 64 bytes
   long long n_seqs;
   long long max_pages;  // of one sequence
+  long long window;     // 0: none; else a row at p sees tokens p - window + 1 to p
   float scale;          // above 0
   DType q_type;         // f32 or bf16
   DType kv_type;        // f16, bf16 or f32

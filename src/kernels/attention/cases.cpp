@@ -12,7 +12,7 @@
 namespace millrace::attention {
 namespace {
 
-constexpr std::array kBatchNames = {"decode", "prefill", "mixed"};
+constexpr std::array kBatchNames = {"decode", "prefill", "mixed", "ends"};
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
@@ -31,6 +31,10 @@ long long page_of(const Problem& p, long long seq, long long index) {
   return n_pages(p) - 1 - (index * p.n_seqs + seq);
 }
 
+long long page_stride(const Problem& p) {
+  return p.n_kv_heads * p.head_dim * p.page_tokens + p.page_gap;
+}
+
 long long q_stride(const Problem& p) {
   return p.n_heads * p.head_dim + p.gap;
 }
@@ -38,8 +42,23 @@ long long q_stride(const Problem& p) {
 long long position_of(const Problem& p, long long r, Rng& rng) {
   if (p.batch == Batch::decode) return p.ctx - 1;
   if (p.batch == Batch::prefill) return p.first + r;
-  const auto any = static_cast<long long>(rng.below(static_cast<uint64_t>(p.ctx)));
-  return r % 7 == 5 ? -1 : r % 7 == 1 ? p.ctx - 1 : any;
+  if (p.batch == Batch::ends) return r / p.n_seqs % 2 == 0 ? p.first : p.ctx - 1;
+  const auto any = static_cast<long long>(rng.below(static_cast<uint64_t>(p.ctx - p.first)));
+  return r % 7 == 5 ? -1 : r % 7 == 1 ? p.ctx - 1 : p.first + any;
+}
+
+// Whether a row of the batch may see token t.
+bool may_be_seen(const Problem& p, long long t) {
+  const long long last = p.ctx - 1, first = p.batch == Batch::decode ? last : p.first;
+  const auto reaches = [&](long long from) { return p.window == 0 || t > from - p.window; };
+  if (p.batch == Batch::ends) return (t <= first && reaches(first)) || (t <= last && reaches(last));
+  return t <= last && reaches(first);
+}
+
+bool page_may_be_seen(const Problem& p, long long index) {
+  for (long long i = 0; i < p.page_tokens; ++i)
+    if (may_be_seen(p, index * p.page_tokens + i)) return true;
+  return false;
 }
 
 Fill fill_positions(const Problem& p) {
@@ -58,12 +77,17 @@ Fill fill_sequences(const Problem& p) {
   };
 }
 
+// Of a page that no row sees: an id outside the cache.
+int table_entry(const Problem& p, long long seq, long long index) {
+  if (page_may_be_seen(p, index)) return static_cast<int>(page_of(p, seq, index));
+  return index % 2 == 0 ? -1 : 0x7fffffff;
+}
+
 Fill fill_tables(const Problem& p) {
   return [p](Rng&, void* dst) {
     for (long long s = 0; s < p.n_seqs; ++s)
       for (long long i = 0; i < max_pages(p); ++i)
-        static_cast<int*>(dst)[s * max_pages(p) + i] =
-            i + 1 < max_pages(p) ? static_cast<int>(page_of(p, s, i)) : 0x7fffffff;
+        static_cast<int*>(dst)[s * max_pages(p) + i] = table_entry(p, s, i);
   };
 }
 
@@ -73,20 +97,24 @@ enum class Part { k, v };
 void put(const Problem& p, Part part, void* pages, long long seq, long long head, long long t,
          long long d, float value) {
   const long long page = page_of(p, seq, t / p.page_tokens), place = t % p.page_tokens;
-  const long long block = (page * p.n_kv_heads + head) * p.head_dim * p.page_tokens;
+  const long long block = page * page_stride(p) + head * p.head_dim * p.page_tokens;
   const long long at = part == Part::k ? d * p.page_tokens + place : place * p.head_dim + d;
   store_element(p.kv_type, pages, block + at, value);
 }
 
-// NaN wherever no row may look: the spare page, and what follows a sequence in its last page.
+// NaN wherever no row may look: the spare page, what lies between pages, and the tokens of a
+// sequence's pages that no row sees.
 void spoil_unread(const Problem& p, Part part, void* pages) {
-  const long long page_elems = p.n_kv_heads * p.head_dim * p.page_tokens;
-  for (long long i = 0; i < page_elems; ++i) store_element(p.kv_type, pages, i, kNaN);
+  for (long long i = 0; i < page_stride(p); ++i) store_element(p.kv_type, pages, i, kNaN);
+  for (long long page = 1; page <= n_pages(p); ++page)
+    for (long long i = 1; i <= p.page_gap; ++i)
+      store_element(p.kv_type, pages, page * page_stride(p) - i, kNaN);
   const long long end = (max_pages(p) - 1) * p.page_tokens;
   for (long long s = 0; s < p.n_seqs; ++s)
     for (long long h = 0; h < p.n_kv_heads; ++h)
-      for (long long t = p.ctx; t < end; ++t)
-        for (long long d = 0; d < p.head_dim; ++d) put(p, part, pages, s, h, t, d, kNaN);
+      for (long long t = 0; t < end; ++t)
+        for (long long d = 0; d < p.head_dim && !may_be_seen(p, t); ++d)
+          put(p, part, pages, s, h, t, d, kNaN);
 }
 
 // In sequence 0 single elements; of the last sequence scores that are all +Inf or all -Inf, by the
@@ -108,7 +136,7 @@ void make_hostile(const Problem& p, Part part, void* pages) {
 // second.
 Fill fill_pages(const Problem& p, Part part) {
   return [p, part](Rng& rng, void* dst) {
-    const long long elems = n_pages(p) * p.n_kv_heads * p.head_dim * p.page_tokens;
+    const long long elems = n_pages(p) * page_stride(p);
     std::vector<float> pool(static_cast<size_t>(std::min(elems, 1LL << 16)));
     for (float& x : pool) x = rng.normal();
     for (long long i = 0; i < elems; ++i) {
@@ -122,7 +150,7 @@ Fill fill_pages(const Problem& p, Part part) {
 
 std::vector<Port> ports_of(const Problem& p) {
   const long long rows = p.n_rows, width = p.n_heads * p.head_dim;
-  const long long cache = n_pages(p) * p.n_kv_heads * p.head_dim * p.page_tokens;
+  const long long cache = n_pages(p) * page_stride(p);
   return {{.name = "q",
            .type = p.q_type,
            .elems = rows * q_stride(p),
@@ -174,20 +202,28 @@ Args args_of(const Problem& p, std::span<void* const> ptr) {
           .q_stride = q_stride(p),
           .n_pages = n_pages(p),
           .page_tokens = p.page_tokens,
+          .page_stride = page_stride(p),
           .n_seqs = p.n_seqs,
           .max_pages = max_pages(p),
+          .window = p.window,
           .scale = 1.0f / std::sqrt(static_cast<float>(p.head_dim)),
           .q_type = p.q_type,
           .kv_type = p.kv_type};
 }
 
-// Mixed batches are never timed; for them every token counts as seen.
+// Only decode and prefill are timed; in the others every row counts as the last of its sequence.
 Seen seen_of(const Problem& p) {
-  const auto rows = static_cast<double>(p.n_rows), ctx = static_cast<double>(p.ctx);
-  const double tokens = ctx * static_cast<double>(std::min(p.n_seqs, p.n_rows));
-  if (p.batch != Batch::prefill) return {.tokens = tokens, .pairs = rows * ctx};
-  const auto first = static_cast<double>(p.first);
-  return {.tokens = first + rows, .pairs = rows * first + rows * (rows + 1) / 2};
+  const auto seen_at = [&](long long position) {
+    const long long n = position + 1;
+    return static_cast<double>(p.window == 0 ? n : std::min(n, p.window));
+  };
+  const auto rows = static_cast<double>(p.n_rows);
+  const auto seqs = static_cast<double>(std::min(p.n_seqs, p.n_rows));
+  if (p.batch != Batch::prefill)
+    return {.tokens = seqs * seen_at(p.ctx - 1), .pairs = rows * seen_at(p.ctx - 1)};
+  Seen seen{.tokens = seen_at(p.first) + rows - 1};
+  for (long long r = 0; r < p.n_rows; ++r) seen.pairs += seen_at(p.first + r);
+  return seen;
 }
 
 // A score is a chain of head_dim roundings relative to scale * sum |q k|, below 4 * sqrt(head_dim)
@@ -202,8 +238,9 @@ Tolerance tolerance_of(const Problem& p) {
   return {.eps = eps, .abs = 1e-12};
 }
 
-// SmolLM2-135M and Qwen3-0.6B on a CPU; Qwen3-0.6B on a GPU, where 33 and 34 sequences stand on
-// either side of a wave of 132 multiprocessors at four blocks a sequence.
+// SmolLM2-135M, Qwen3-0.6B and a windowed layer of Gemma 3 1B on a CPU; Qwen3-0.6B on a GPU, where
+// 33 and 34 sequences stand on either side of a wave of 132 multiprocessors at four blocks a
+// sequence.
 void add_timed(std::vector<Case>& out) {
   const auto add = [&](Problem p) {
     p.timed = true;
@@ -217,22 +254,87 @@ void add_timed(std::vector<Case>& out) {
   add({512, 9, 3, 64, 512, 64, 1, prefill, 0});
   add({512, 9, 3, 64, 2048, 64, 1, prefill, 1536});
   add({512, 16, 8, 128, 512, 64, 1, prefill, 0});
-  const DType bf16 = DType::bf16;
+  const DType f32 = DType::f32, bf16 = DType::bf16;
+  add({1, 9, 3, 64, 2048, 64, 1, decode, 0, f32, bf16});
+  add({512, 9, 3, 64, 512, 64, 1, prefill, 0, f32, bf16});
+  Problem gemma{1, 4, 1, 256, 8192, 64, 1, decode};
+  gemma.window = 512;
+  add(gemma);
   add({1, 16, 8, 128, 65536, 64, 1, decode, 0, bf16, bf16});
   add({33, 16, 8, 128, 8192, 64, 33, decode, 0, bf16, bf16});
   add({34, 16, 8, 128, 8192, 64, 34, decode, 0, bf16, bf16});
   add({512, 16, 8, 128, 512, 64, 1, prefill, 0, bf16, bf16});
 }
 
+// Windows that begin inside a page, at a page, at a chunk and before the first token; shorter than
+// a vector, longer than a chunk; rows whose windows leave pages and whole chunks between them.
+void add_windows(std::vector<Case>& out, DType q_type, DType kv_type) {
+  const auto add = [&](Problem p, long long window) {
+    p.q_type = q_type;
+    p.kv_type = kv_type;
+    p.window = window;
+    out.push_back(make_case(p));
+  };
+  const Batch decode = Batch::decode, prefill = Batch::prefill, mixed = Batch::mixed;
+  for (long long window : {1, 7, 64, 256, 300, 512, 600})
+    add({2, 3, 1, 64, 600, 64, 1, decode}, window);
+  for (long long window : {9, 33, 300}) {
+    add({40, 3, 1, 64, 560, 16, 1, prefill, 490}, window);
+    add({12, 4, 2, 64, 600, 32, 2, mixed, 250}, window);
+    add({4, 2, 1, 64, 800, 16, 1, Batch::ends, 200}, window);
+  }
+  add({4, 2, 1, 64, 250, 16, 1, Batch::ends, 20}, 9);
+  add({40, 3, 1, 80, 40, 16, 1, prefill}, 20);
+  add({30, 2, 1, 64, 533, 64, 1, prefill, 503}, 533);
+  add({5, 2, 1, 20, 70, 16, 2}, 30);
+  add({.n_rows = 12,
+       .n_heads = 4,
+       .n_kv_heads = 2,
+       .head_dim = 64,
+       .ctx = 520,
+       .n_seqs = 2,
+       .hostile = true},
+      260);
+}
+
+// An f32 query over KV of another type than f16: the same arithmetic over other loads.
+void add_mixed_types(std::vector<Case>& out, DType kv_type) {
+  const auto add = [&](Problem p) {
+    p.kv_type = kv_type;
+    out.push_back(make_case(p));
+  };
+  add({.n_rows = 3, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64});
+  add({9, 9, 3, 64, 300, 64, 2});
+  add({5, 14, 2, 72, 33, 64, 1});
+  add({3, 6, 2, 128, 600, 128, 3, Batch::decode});
+  add({30, 2, 1, 64, 533, 16, 1, Batch::prefill, 503});
+  add({.n_rows = 9,
+       .n_heads = 4,
+       .n_kv_heads = 2,
+       .head_dim = 64,
+       .ctx = 520,
+       .n_seqs = 2,
+       .window = 100,
+       .page_gap = 96});
+  add({.n_rows = 12,
+       .n_heads = 4,
+       .n_kv_heads = 2,
+       .head_dim = 64,
+       .ctx = 520,
+       .n_seqs = 2,
+       .hostile = true});
+}
+
 }  // namespace
 
 Case make_case(const Problem& p) {
   Case c;
-  c.name =
-      fmt::format("{}_{}x{}x{}x{}_ctx{}_page{}_seqs{}_{}_{}{}{}",
-                  kBatchNames[static_cast<size_t>(p.batch)], p.n_rows, p.n_heads, p.n_kv_heads,
-                  p.head_dim, p.ctx, p.page_tokens, p.n_seqs, name_of(p.q_type), name_of(p.kv_type),
-                  p.gap != 0 ? "_strided" : "", p.hostile ? "_hostile" : "");
+  c.name = fmt::format("{}_{}x{}x{}x{}_ctx{}_page{}_seqs{}_{}_{}{}{}{}{}",
+                       kBatchNames[static_cast<size_t>(p.batch)], p.n_rows, p.n_heads, p.n_kv_heads,
+                       p.head_dim, p.ctx, p.page_tokens, p.n_seqs, name_of(p.q_type),
+                       name_of(p.kv_type), p.window == 0 ? "" : fmt::format("_window{}", p.window),
+                       p.gap != 0 ? "_strided" : "", p.page_gap != 0 ? "_apart" : "",
+                       p.hostile ? "_hostile" : "");
   c.ports = ports_of(p);
   c.floor = floor_of(bind_rows(c, p, args_of, make_case), seen_of(p));
   c.tolerance = tolerance_of(p);
@@ -267,6 +369,13 @@ std::vector<Case> cases() {
     add_typed({40, 3, 1, 64, 40, 16, 1, prefill});
     add_typed({30, 2, 1, 64, 533, 64, 1, prefill, 503});
     add_typed({.n_rows = 4, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64, .gap = 5});
+    add_typed({.n_rows = 9,
+               .n_heads = 4,
+               .n_kv_heads = 2,
+               .head_dim = 64,
+               .ctx = 300,
+               .n_seqs = 2,
+               .page_gap = 96});
     add_typed({.n_rows = 0, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64});
     add_typed({.n_rows = 12,
                .n_heads = 4,
@@ -275,9 +384,9 @@ std::vector<Case> cases() {
                .ctx = 520,
                .n_seqs = 2,
                .hostile = true});
+    add_windows(out, type, kv);
   }
-  add({.n_rows = 3, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64, .kv_type = DType::f32});
-  add({.n_rows = 3, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64, .kv_type = DType::bf16});
+  for (DType kv : {DType::f32, DType::bf16}) add_mixed_types(out, kv);
   add_timed(out);
   return out;
 }

@@ -1,5 +1,6 @@
 // The named problems of attention: decode, prefill and mixed batches, every page size, chunk edges,
-// padding rows, unread garbage in pages and tables, hostile values, and the shapes of real models.
+// padding rows, windows, pages apart, unread garbage in pages and tables, hostile values, and the
+// shapes of real models.
 #pragma once
 
 #include <vector>
@@ -12,7 +13,8 @@ namespace millrace::attention {
 enum class Batch {
   decode,   // row r is the last token of sequence r % n_seqs
   prefill,  // the rows are neighbours of sequence 0, from position `first` on
-  mixed,    // any sequence, any position, some padding
+  mixed,    // any sequence, any position from `first` on, some padding
+  ends,     // of each sequence, the token at `first` and the last in turn
 };
 
 struct Problem {
@@ -25,6 +27,8 @@ struct Problem {
   DType q_type = DType::f32;
   DType kv_type = DType::f16;
   long long gap = 0;  // elements between rows of q that belong to nobody
+  long long window = 0;
+  long long page_gap = 0;  // elements between pages that belong to nobody
   bool hostile = false;
   bool timed = false;
 };

@@ -1,7 +1,7 @@
 // Least work of attention: the K and V that some row of the batch sees are read once per KV head,
 // whatever the number of query heads and rows that share them; q read and out written once. Two
-// multiply-adds per query head, seen token and dimension. How much is seen is in the positions, so
-// the caller counts it.
+// multiply-adds per query head, seen token and dimension. How much is seen is in the positions and
+// the window, so the caller counts it.
 #pragma once
 
 #include "kernels/attention/args.h"

@@ -1,13 +1,16 @@
 // Causal attention with grouped heads over a paged KV cache.
 //
 // Class cpu.attention.chunk256. The tokens of a sequence are cut into chunks of 256 at absolute
-// positions. For one query head and one chunk, over the chunk's tokens up to the row's position:
+// positions. For one query head and one chunk, over those of the chunk's tokens that the row sees
+// (t counts from the chunk's first, whatever the window):
 //   score[t] = (FMA chain over d ascending from +0 of q[d] * k[t][d]) * scale
 //   max = the greatest score
 //   p[t] = exp(score[t] - max), exp by base/math; where max is -Inf, 0 is subtracted in its place
 //   sum = 16 lanes, lane j adding p[j], p[j + 16], ... ascending from +0, folded 8+8, 4+4, 2+2, 1+1
+//   (tokens not seen count as +0)
 //   o[d] = FMA chain over t ascending from +0 of p[t] * v[t][d]
-// The chunks' (max, sum, o) are folded left in ascending order:
+// The (max, sum, o) of the chunks of which the row sees something are folded left in ascending
+// order:
 //   M' = max(M, max); a = exp(M - M'); b = exp(max - M'); L = fma(L, a, sum * b);
 //   O[d] = fma(O[d], a, o[d] * b), where M' is -Inf with 0 subtracted in its place: a chunk whose
 //   scores are all -Inf keeps that as its max and weighs nothing

@@ -5,26 +5,34 @@
 namespace millrace::attention {
 namespace {
 
-long long chunks_of(const Args& a, long long row) {
-  return a.positions[row] / kChunkTokens + 1;
+// The chunks of which the row sees something.
+Range chunks_of(const Args& a, long long row) {
+  return {first_seen(a, row) / kChunkTokens, a.positions[row] / kChunkTokens + 1};
 }
 
 long long rows_at_most(const Args& a) {
   return std::max(1LL, kUnitQueries / (a.n_heads / a.n_kv_heads));
 }
 
-// Makes `unit` the block of rows that begins at the first row from `row` on that is not padding.
+// Makes `unit` the block of rows that begins at the first row from `row` on that is not padding. It
+// ends before a row that would leave a gap in its chunks: of a gap neither tables nor pages may be
+// read, and nobody is to be given it as work.
 bool begin_rows(const Args& a, long long row, Unit& unit) {
   while (row < a.n_rows && a.positions[row] < 0) ++row;
   if (row >= a.n_rows) return false;
   unit.row = row;
-  unit.n_rows = unit.n_chunks = 0;
+  unit.n_rows = 0;
+  Range all = chunks_of(a, row);
   const long long end = std::min(a.n_rows, row + rows_at_most(a));
   for (; row < end && a.positions[row] >= 0; ++row) {
-    if (a.sequences[row] != a.sequences[unit.row]) break;
-    unit.n_chunks = std::max(unit.n_chunks, chunks_of(a, row));
+    const Range own = chunks_of(a, row);
+    if (a.sequences[row] != a.sequences[unit.row] || own.begin > all.end || own.end < all.begin)
+      break;
+    all = {std::min(all.begin, own.begin), std::max(all.end, own.end)};
     ++unit.n_rows;
   }
+  unit.first_chunk = all.begin;
+  unit.n_chunks = all.end - all.begin;
   return true;
 }
 
@@ -42,8 +50,8 @@ bool next_unit(const Args& a, Unit& unit) {
   return true;
 }
 
-int Plan::lane_of(const Unit& unit, long long chunk) const {
-  const long long at = unit.cost_before + chunk * unit.chunk_cost();
+int Plan::lane_of(const Unit& unit, long long i) const {
+  const long long at = unit.cost_before + i * unit.chunk_cost();
   return static_cast<int>(at * n_lanes / std::max(1LL, total_cost));
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/attention/op.h"
 
@@ -20,7 +21,8 @@ struct Unit {
   long long n_rows = 0;  // rows [row, row + n_rows), one sequence, none of padding
   long long head = 0;
   long long n_heads = 0;  // query heads [head, head + n_heads), one KV head
-  long long n_chunks = 0;
+  long long first_chunk = 0;
+  long long n_chunks = 0;     // chunks [first_chunk, first_chunk + n_chunks), each seen by some row
   long long cost_before = 0;  // of all units before this one
 
   long long n_queries() const { return n_rows * n_heads; }
@@ -37,18 +39,39 @@ struct Plan {
   long long total_cost = 0;
   int n_lanes = 1;
 
-  // The lane that does this chunk of this unit.
-  int lane_of(const Unit& unit, long long chunk) const;
+  // The lane that does chunk first_chunk + i of this unit.
+  int lane_of(const Unit& unit, long long i) const;
   bool is_cut(const Unit& unit) const;
 };
 
 Plan make_plan(const Args& args, int n_lanes);
 
-// Tokens of `chunk` that the row sees: 0 to kChunkTokens.
-inline long long seen_in_chunk(const Args& a, long long row, long long chunk) {
-  const long long n = a.positions[row] + 1LL - chunk * kChunkTokens;
-  return n < 0 ? 0 : n > kChunkTokens ? kChunkTokens : n;
+// Chunks, or tokens of one counted from its first: [begin, end).
+struct Range {
+  long long begin, end;
+  bool none() const { return begin >= end; }
+  bool operator==(const Range&) const = default;
+};
+
+// The first token of its sequence that the row sees.
+inline long long first_seen(const Args& a, long long row) {
+  const long long skipped = a.window == 0 ? 0 : a.positions[row] + 1LL - a.window;
+  return skipped < 0 ? 0 : skipped;
 }
+
+inline Range seen_in_chunk(const Args& a, long long row, long long chunk) {
+  const long long at = chunk * kChunkTokens;
+  const long long begin = first_seen(a, row) - at, end = a.positions[row] + 1LL - at;
+  return {begin < 0 ? 0 : begin, end > kChunkTokens ? kChunkTokens : end};
+}
+
+// An element of KV, as bits: the type picks the way it is widened.
+struct F16 {
+  uint16_t bits;
+};
+struct Bf16 {
+  uint16_t bits;
+};
 
 // The result of one query vector over some chunks: o[head_dim], then max, then sum.
 inline long long record_floats(const Args& a) {
@@ -57,7 +80,7 @@ inline long long record_floats(const Args& a) {
 
 // The workspace: per lane a unit's query vectors and scores, kChunkTokens floats each, and two sets
 // of its records; then the records of cut units, by the lane that begins one (each begins one at
-// most) and chunk.
+// most) and chunk, counted from the unit's first.
 struct Workspace {
   float* base;
   long long record, n_lanes, n_chunks, unit_queries;
@@ -68,8 +91,8 @@ struct Workspace {
   float* scores(int lane) const { return queries(lane) + unit_queries * kChunkTokens; }
   float* state(int lane) const { return scores(lane) + unit_queries * kChunkTokens; }
   float* chunk(int lane) const { return state(lane) + unit_queries * record; }
-  float* cut(int first_lane, long long chunk) const {
-    return base + n_lanes * lane_floats() + (first_lane * n_chunks + chunk) * unit_queries * record;
+  float* cut(int first_lane, long long i) const {
+    return base + n_lanes * lane_floats() + (first_lane * n_chunks + i) * unit_queries * record;
   }
   size_t bytes() const;
 };

@@ -17,7 +17,7 @@ struct Where {
 
 Where where(const Args& a, long long r, long long g, long long t) {
   const long long page = a.tables[a.sequences[r] * a.max_pages + t / a.page_tokens];
-  return {(page * a.n_kv_heads + g) * a.head_dim * a.page_tokens, t % a.page_tokens};
+  return {page * a.page_stride + g * a.head_dim * a.page_tokens, t % a.page_tokens};
 }
 
 std::vector<double> query(const Args& a, long long r, long long h) {
@@ -35,13 +35,20 @@ double score(const Args& a, const std::vector<double>& q, Where at) {
   return sum * a.scale;
 }
 
+// The first token that row r sees.
+long long first_seen(const Args& a, long long r) {
+  return a.window == 0 ? 0 : std::max(0LL, a.positions[r] - a.window + 1);
+}
+
+// Over the tokens from first_seen on.
 std::vector<double> softmax(const Args& a, long long r, long long h, long long g) {
   const std::vector<double> q = query(a, r, h);
-  std::vector<double> p(static_cast<size_t>(a.positions[r]) + 1);
+  const long long first = first_seen(a, r);
+  std::vector<double> p(static_cast<size_t>(a.positions[r] + 1 - first));
   double max = -std::numeric_limits<double>::infinity(), sum = 0;
-  for (size_t t = 0; t < p.size(); ++t) {
-    p[t] = score(a, q, where(a, r, g, static_cast<long long>(t)));
-    max = std::max(max, p[t]);
+  for (size_t i = 0; i < p.size(); ++i) {
+    p[i] = score(a, q, where(a, r, g, first + static_cast<long long>(i)));
+    max = std::max(max, p[i]);
   }
   for (double& x : p) sum += x = std::exp(x - max);
   for (double& x : p) x /= sum;
@@ -54,12 +61,12 @@ void head(const Args& a, long long r, long long h, bool absolute, std::span<doub
   if (a.positions[r] < 0) return;
   const long long g = h / (a.n_heads / a.n_kv_heads);
   const std::vector<double> p = softmax(a, r, h, g);
-  for (size_t t = 0; t < p.size(); ++t) {
-    const Where at = where(a, r, g, static_cast<long long>(t));
+  for (size_t i = 0; i < p.size(); ++i) {
+    const Where at = where(a, r, g, first_seen(a, r) + static_cast<long long>(i));
     const long long row = at.block + at.place * a.head_dim;
     for (size_t d = 0; d < out.size(); ++d) {
       const double v = load_element(a.kv_type, a.v_pages, row + static_cast<long long>(d));
-      out[d] += p[t] * (absolute ? std::fabs(v) : v);
+      out[d] += p[i] * (absolute ? std::fabs(v) : v);
     }
   }
 }

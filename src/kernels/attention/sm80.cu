@@ -63,7 +63,7 @@ struct TileSource {
 #pragma unroll
     for (int i = 0; i < kPages; ++i) {
       const int t = min(t0 + i * kPage, last);
-      const long long block = (table[t / kPage] * a.n_kv_heads + kv) * (kDim * kPage);
+      const long long block = table[t / kPage] * a.page_stride + kv * (kDim * kPage);
       values[i] =
           static_cast<const unsigned short*>(a.v_pages) + block + t0 % kPage * kDim + lane * 8;
       keys[i] = static_cast<const unsigned short*>(a.k_pages) + block + t0 % kPage;
@@ -151,10 +151,10 @@ __device__ __forceinline__ void fetch_ahead(const Args& a, unsigned n_ahead) {
   if (sequence < 0 || sequence >= a.n_seqs || t > last || t / kPage >= a.max_pages) return;
   const int page = __ldcg(a.tables + sequence * a.max_pages + t / kPage);
   if (page < 0 || page >= a.n_pages) return;
-  constexpr int kPageBytes = kDim * kPage * 2;
+  constexpr int kBlockBytes = kDim * kPage * 2;  // of one KV head
   const char* keys =
-      static_cast<const char*>(a.k_pages) + (page * a.n_kv_heads + blockIdx.y) * kPageBytes;
-  for (int at = threadIdx.x % kThreadsPerPage * kLine; at < kPageBytes;
+      static_cast<const char*>(a.k_pages) + page * a.page_stride * 2 + blockIdx.y * kBlockBytes;
+  for (int at = threadIdx.x % kThreadsPerPage * kLine; at < kBlockBytes;
        at += kThreadsPerPage * kLine)
     asm volatile("prefetch.global.L2 [%0];" ::"l"(keys + at));
 #endif
@@ -368,7 +368,8 @@ int count_ahead(dim3 grid, unsigned* n_ahead) {
 
 bool takes_sm80(const Args& a) {
   return a.kv_type == DType::bf16 && (a.q_type == DType::bf16 || a.q_type == DType::f32) &&
-         (a.head_dim == 64 || a.head_dim == 128) && a.n_rows <= 65535 && a.n_kv_heads <= 65535;
+         (a.head_dim == 64 || a.head_dim == 128) && a.window == 0 && a.n_rows <= 65535 &&
+         a.n_kv_heads <= 65535;
 }
 
 size_t sm80_workspace_bytes(const Args& a, int) {

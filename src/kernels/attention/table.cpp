@@ -15,21 +15,18 @@ namespace {
 
 // The greatest context stands for the contexts, which are data.
 std::string key(const Args& a) {
-  return fmt::format("rows={} heads={} kv_heads={} dim={} ctx={} page={} q={} kv={}", a.n_rows,
+  return fmt::format("rows={} heads={} kv_heads={} dim={} ctx={} page={} q={} kv={}{}", a.n_rows,
                      a.n_heads, a.n_kv_heads, a.head_dim, a.max_pages * a.page_tokens,
-                     a.page_tokens, name_of(a.q_type), name_of(a.kv_type));
-}
-
-bool is_cpu_type(const Args& a) {
-  return a.q_type == DType::f32 && a.kv_type == DType::f16;
+                     a.page_tokens, name_of(a.q_type), name_of(a.kv_type),
+                     a.window == 0 ? "" : fmt::format(" window={}", a.window));
 }
 
 bool takes_avx2(const Args& a) {
-  return is_cpu_type(a) && a.head_dim % 8 == 0;
+  return a.q_type == DType::f32 && a.head_dim % 8 == 0;
 }
 
 bool takes_avx512(const Args& a) {
-  return is_cpu_type(a) && a.head_dim % 16 == 0;
+  return a.q_type == DType::f32 && a.head_dim % 16 == 0;
 }
 
 constexpr std::array kVariants = {
@@ -78,22 +75,47 @@ Status validate_cache(const Args& a) {
   if (a.n_pages < 1 || a.n_seqs < 1 || a.max_pages < 1 || a.max_pages > 0x7fffffff / a.page_tokens)
     return error(Code::invalid_argument, "attention: {} pages, {} sequences of up to {} pages",
                  a.n_pages, a.n_seqs, a.max_pages);
+  if (const long long page = a.n_kv_heads * a.head_dim * a.page_tokens;
+      a.page_stride < page || bytes_of(a.kv_type, a.page_stride) % 64 != 0)
+    return error(Code::invalid_argument,
+                 "attention: pages of {} elements {} apart (no less, and a multiple of 64 bytes)",
+                 page, a.page_stride);
+  if (a.window < 0)
+    return error(Code::invalid_argument, "attention: a window of {} tokens (0: none)", a.window);
   return {};
+}
+
+void bind(const Bound& b, Args& a) {
+  a.q = b.in[0].data;
+  a.q_type = b.in[0].type;
+  a.positions = static_cast<const int*>(b.in[1].data);
+  a.sequences = static_cast<const int*>(b.in[2].data);
+  a.out = b.out[0].data;
+  a.n_rows = b.in[0].n_rows;
+  a.q_stride = a.n_heads * a.head_dim;
+  a.k_pages = b.kv.k_pages;
+  a.v_pages = b.kv.v_pages;
+  a.kv_type = b.kv.type;
+  a.tables = b.kv.tables;
+  a.n_pages = b.kv.n_pages;
+  a.page_tokens = b.kv.page_tokens;
+  a.page_stride = b.kv.page_stride;
+  a.n_seqs = b.kv.n_seqs;
+  a.max_pages = b.kv.max_pages;
 }
 
 }  // namespace
 
 Status validate(const Args& a) {
   MILLRACE_TRY(validate_shape(a));
-  MILLRACE_TRY(validate_cache(a));
-  if (!(a.scale > 0))
-    return error(Code::invalid_argument, "attention: scale {} (above 0)", a.scale);
   const bool q_ok = a.q_type == DType::f32 || a.q_type == DType::bf16;
   const bool kv_ok = a.kv_type == DType::f16 || a.kv_type == DType::bf16 || a.kv_type == DType::f32;
   if (!q_ok || !kv_ok)
     return error(Code::unsupported, "attention: q in {}, KV in {} (f32 or bf16; f16, bf16 or f32)",
                  name_of(a.q_type), name_of(a.kv_type));
-  return {};
+  if (!(a.scale > 0))
+    return error(Code::invalid_argument, "attention: scale {} (above 0)", a.scale);
+  return validate_cache(a);
 }
 
 std::span<const Variant> variants() {
@@ -104,6 +126,7 @@ const Op kOp = {.name = "attention",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .bind = erase_bind<Args, bind>};
 
 }  // namespace millrace::attention

@@ -13,6 +13,7 @@ struct Args {
   long long n_rows;
   long long n;  // a multiple of the block length of table_type
   long long n_vocab;
+  float scale;  // of every element; 1: none
   DType table_type;  // f32, f16, bf16 or a block format
 };
 

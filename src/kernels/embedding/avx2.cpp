@@ -166,7 +166,7 @@ Put put_of(DType type) {
 Status run(const Args& a, Exec& exec) {
   const Put put_row = put_of(a.table_type);
   const auto row_bytes = static_cast<long long>(bytes_of(a.table_type, a.n));
-  const Share rows = exec.share(a.n_rows);
+  const Share rows = exec.rows(a.n_rows);
   for (long long r = rows.begin; r < rows.end; ++r) {
     const long long id = a.ids[r];
     float* y = a.y + r * a.n;

@@ -53,6 +53,7 @@ inline Case make_case(const Problem& p) {
                 p.n_rows,
                 p.n,
                 p.n_vocab,
+                1,
                 p.type};
   };
   c.floor = floor_of(bind_rows(c, p, args_of, make_case));
@@ -63,7 +64,7 @@ inline Case make_case(const Problem& p) {
 inline std::vector<Case> cases() {
   std::vector<Case> out;
   for (DType type : {DType::f32, DType::f16, DType::bf16})
-    for (long long n : {1, 7, 8, 19})
+    for (long long n : {1, 7, 8, 19, 1032})
       out.push_back(make_case({.n_rows = 3, .n = n, .n_vocab = 11, .type = type}));
   for (DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
                      DType::q5_0, DType::q5_1, DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k,
@@ -79,6 +80,9 @@ inline std::vector<Case> cases() {
         {.n_rows = rows, .n = 1024, .n_vocab = 151936, .type = DType::q6_k, .timed = true}));
     out.push_back(make_case(
         {.n_rows = rows, .n = 1024, .n_vocab = 151936, .type = DType::bf16, .timed = true}));
+    // The rows of a batch whose logits are wanted.
+    out.push_back(
+        make_case({.n_rows = rows, .n = 1024, .n_vocab = 512, .type = DType::f32, .timed = true}));
   }
   return out;
 }

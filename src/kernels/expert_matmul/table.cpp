@@ -48,7 +48,7 @@ matmul::Args stack_at(const void* args) {
 
 template <Packing kPacking>
 constexpr Layout make_layout() {
-  return {kLayoutNames[kPacking],
+  return {kLayoutNames[kPacking], kOutputs,
           [](const void* args) {
             const matmul::Args stack = stack_at(args);
             return stack_layout(kPacking)->bytes(&stack);
@@ -73,7 +73,8 @@ std::span<const Layout> layouts() {
 // The most that any of matmul's wants for so many rows: it grows with them.
 size_t workspace_bytes(const Args& a, int n_lanes) {
   if (a.n_rows < 2) return 0;
-  const long long n_tiles = (a.n / kOutputs + n_lanes - 1) / n_lanes;
+  // A part may be rounded up to two tiles.
+  const long long n_tiles = (a.n / kOutputs + n_lanes - 1) / n_lanes + 1;
   const matmul::Args product = tiles_of(a, std::min(a.n_rows * a.n_used, kMaxRows), n_tiles);
   size_t bytes = 0;
   for (const Variant& variant : matmul::variants())
@@ -130,6 +131,21 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, run_reference>},
 };
 
+int64_t grain(const void*) {
+  return kOutputs;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.w = b.weights[0].data;
+  a.w_type = b.weights[0].type;
+  a.x = b.in[0].data;
+  a.x_type = b.in[0].type;
+  a.x_per_choice = b.in[0].n_each > 1;
+  a.experts = static_cast<const int*>(b.in[1].data);
+  a.y = static_cast<float*>(b.out[0].data);
+  a.n_rows = b.in[0].n_rows;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -153,6 +169,9 @@ const Op kOp = {.name = "expert_matmul",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
-                .layouts = layouts};
+                .layouts = layouts,
+                .splits = {.by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>,
+                .input_type = matmul::input_type};
 
 }  // namespace millrace::expert_matmul

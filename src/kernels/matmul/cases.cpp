@@ -205,9 +205,11 @@ void add_cuts(std::vector<Case>& out) {
 // bf16 by bf16 is the tensor cores' product: edges of their tiles, steps, segments and row blocks.
 void add_bf16(std::vector<Case>& out) {
   const DType bf16 = DType::bf16;
-  for (const Shape& s : {Shape{1, 1, 16}, Shape{1, 40, 144}, Shape{2, 17, 128}, Shape{3, 64, 272},
-                         Shape{8, 33, 1024}, Shape{9, 16, 48}, Shape{65, 130, 160},
-                         Shape{1, 48, 4096}, Shape{0, 16, 16}})
+  for (const Shape& s :
+       {Shape{1, 1, 16}, Shape{1, 40, 144}, Shape{2, 17, 128}, Shape{3, 64, 272},
+        Shape{8, 33, 1024}, Shape{9, 16, 48}, Shape{12, 40, 528}, Shape{20, 100, 1040},
+        Shape{33, 17, 16}, Shape{64, 70, 2064}, Shape{65, 130, 160}, Shape{70, 264, 144},
+        Shape{130, 200, 272}, Shape{1, 48, 4096}, Shape{0, 16, 16}})
     for (DType y_type : {DType::f32, bf16})
       out.push_back(make_case({.w_type = bf16,
                                .n_rows = s.n_rows,
@@ -216,7 +218,7 @@ void add_bf16(std::vector<Case>& out) {
                                .x_type = bf16,
                                .y_type = y_type}));
   // The four products of a Qwen3-0.6B layer.
-  for (long long rows : {1, 8, 512})
+  for (long long rows : {1, 8, 9, 16, 32, 64, 128, 512, 1024})
     for (const Shape& s : {Shape{rows, 4096, 1024}, Shape{rows, 1024, 2048},
                            Shape{rows, 6144, 1024}, Shape{rows, 1024, 3072}})
       out.push_back(make_case({.w_type = bf16,
@@ -226,6 +228,17 @@ void add_bf16(std::vector<Case>& out) {
                                .x_type = bf16,
                                .y_type = bf16,
                                .timed = true}));
+}
+
+// Its output head, whose logits are f32.
+void add_bf16_head(std::vector<Case>& out) {
+  for (long long rows : {1, 16, 64})
+    out.push_back(make_case({.w_type = DType::bf16,
+                             .n_rows = rows,
+                             .n = 151936,
+                             .k = 1024,
+                             .x_type = DType::bf16,
+                             .timed = true}));
 }
 
 // One row reads the weight once: the decode step. 8 and 512 rows: a small batch and prefill.
@@ -273,6 +286,7 @@ std::vector<Case> cases() {
   for (DType type : {DType::f32, DType::f16, DType::bf16}) add_float_edges(type, out);
   add_cuts(out);
   add_bf16(out);
+  add_bf16_head(out);
   for (DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1})
     add_timed(type,
               {{1, 576, 576},

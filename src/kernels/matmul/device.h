@@ -8,6 +8,9 @@ namespace millrace::matmul {
 bool takes_sm80_rows(const Args& args);
 int launch_sm80_rows(const Args& args, void* stream, void* workspace);
 
+bool takes_sm80_batch(const Args& args);
+int launch_sm80_batch(const Args& args, void* stream, void* workspace);
+
 bool takes_sm80_tiles(const Args& args);
 int launch_sm80_tiles(const Args& args, void* stream, void* workspace);
 

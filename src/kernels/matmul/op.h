@@ -31,6 +31,8 @@ inline constexpr std::string_view kBf16Cuda = "cuda.matmul.bf16";  // the order 
 extern const Op kOp;
 
 Status validate(const Args& args);
+// Block formats are multiplied with int8 rows, floats with f32; a GPU takes bf16 beside everything.
+DType input_type(DType weight, bool on_cuda);
 std::span<const Variant> variants();
 
 // run: the 32-element block formats in layout tiles16. run_kquants: Q4_K, Q5_K, Q6_K in tiles16_k.

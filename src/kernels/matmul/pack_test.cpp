@@ -1,6 +1,7 @@
 // Every packed layout gives the file's bytes back, whatever they are, and adds none but padding.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,26 @@ TEST_P(MatmulPack, UnpackIsTheInverseOfPack) {
     layout.unpack(&args, packed.data(), back.data());
     EXPECT_EQ(plain, back) << n << " outputs";
   }
+}
+
+TEST_P(MatmulPack, PacksRunsOfWholeGrainsByThemselves) {
+  const Args args = shape_of(GetParam(), 40, odd_k());
+  const Layout& layout = layout_for(args);
+  ASSERT_GT(layout.row_grain, 1);
+  const auto row_bytes = bytes_of(GetParam(), args.k);
+  Rng rng(11);
+  std::vector<uint8_t> plain(row_bytes * 40);
+  for (uint8_t& byte : plain) byte = static_cast<uint8_t>(rng.next_u32());
+  std::vector<uint8_t> whole(layout.bytes(&args)), parts(whole.size());
+  layout.pack(&args, plain.data(), whole.data());
+  for (long long o = 0; o < args.n; o += layout.row_grain) {
+    const Args before = shape_of(GetParam(), o, args.k);
+    const Args part =
+        shape_of(GetParam(), std::min<long long>(layout.row_grain, args.n - o), args.k);
+    const size_t at = o == 0 ? 0 : layout.bytes(&before);
+    layout.pack(&part, plain.data() + row_bytes * static_cast<size_t>(o), parts.data() + at);
+  }
+  EXPECT_EQ(parts, whole);
 }
 
 TEST_P(MatmulPack, AddsNoBytesToWholeTiles) {

@@ -1,7 +1,8 @@
-// A block per row. Class cuda.rmsnorm.lanes256: 256 lanes, lane j taking elements j, j + 256, ...
-// as an FMA chain in ascending order, folded in each warp by exchanges over 16, 8, 4, 2, 1, and the
-// eight warps in ascending order; the rest as in op.h, with correctly rounded division and square
-// root.
+// Class cuda.rmsnorm.lanes256: 256 lanes, lane j taking elements j, j + 256, ... as an FMA chain in
+// ascending order, folded in each 32 lanes by exchanges over 16, 8, 4, 2, 1, and the eight parts in
+// ascending order; the rest as in op.h, with correctly rounded division and square root.
+// Rows of more than 256 elements have a block each, a thread a lane; shorter ones (the norms of
+// heads) a warp each, a thread a lane of every part.
 #include <cuda_runtime.h>
 
 #include "kernels/device.cuh"
@@ -12,41 +13,93 @@ namespace millrace::rmsnorm {
 namespace {
 
 constexpr int kLanes = 256;
+constexpr int kParts = kLanes / 32;
+constexpr int kRowsPerBlock = 4;  // of the short rows: a warp each
 
-__device__ float fold(float sum) {
-  __shared__ float warps[kLanes / 32];
+__device__ __forceinline__ float fold_part(float sum) {
 #pragma unroll
   for (int distance = 16; distance > 0; distance >>= 1) sum += __shfl_xor_sync(~0u, sum, distance);
-  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
-  __syncthreads();
-  float total = warps[0];
-#pragma unroll
-  for (int w = 1; w < kLanes / 32; ++w) total += warps[w];
-  return total;
+  return sum;
 }
 
-__global__ void __launch_bounds__(kLanes) rmsnorm_kernel(Args a) {
+__device__ __forceinline__ float scale_of(float sum, const Args& a) {
+  const float mean = __fdiv_rn(sum, static_cast<float>(a.n));
+  return __fdiv_rn(1.0f, __fsqrt_rn(mean + a.eps));
+}
+
+// kHeld: elements a thread keeps in registers between the two passes; what lies beyond is read
+// again.
+template <int kHeld>
+__global__ void __launch_bounds__(kLanes) long_rows_kernel(Args a) {
+  __shared__ float parts[kParts];
+  let_next_kernel_start();
+  const bool x_bf16 = a.x_type == DType::bf16, y_bf16 = a.y_type == DType::bf16;
+  const long long row = static_cast<long long>(blockIdx.x) * a.n, lane = threadIdx.x;
+  float x[kHeld], weight[kHeld];
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j)  // weights never change: no need to wait
+    weight[j] = lane + j * kLanes < a.n ? a.weight[lane + j * kLanes] : 0.0f;
+  wait_for_previous_kernel();
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j)
+    x[j] = lane + j * kLanes < a.n ? load_element(a.x, x_bf16, row + lane + j * kLanes) : 0.0f;
+  float sum = 0;
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j) sum = __fmaf_rn(x[j], x[j], sum);
+  for (long long i = lane + kHeld * kLanes; i < a.n; i += kLanes) {
+    const float more = load_element(a.x, x_bf16, row + i);
+    sum = __fmaf_rn(more, more, sum);
+  }
+  sum = fold_part(sum);
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;
+  __syncthreads();
+  sum = parts[0];
+#pragma unroll
+  for (int p = 1; p < kParts; ++p) sum += parts[p];
+  const float scale = scale_of(sum, a);
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j)
+    if (lane + j * kLanes < a.n)
+      store_element(a.y, y_bf16, row + lane + j * kLanes, x[j] * scale * weight[j]);
+  for (long long i = lane + kHeld * kLanes; i < a.n; i += kLanes)
+    store_element(a.y, y_bf16, row + i, load_element(a.x, x_bf16, row + i) * scale * a.weight[i]);
+}
+
+__global__ void __launch_bounds__(32 * kRowsPerBlock) short_rows_kernel(Args a) {
   let_next_kernel_start();
   wait_for_previous_kernel();
+  const long long r = static_cast<long long>(blockIdx.x) * kRowsPerBlock + threadIdx.x / 32;
+  if (r >= a.n_rows) return;  // whole warps
   const bool x_bf16 = a.x_type == DType::bf16, y_bf16 = a.y_type == DType::bf16;
-  const long long row = static_cast<long long>(blockIdx.x) * a.n;
-  float sum = 0;
-  for (long long i = threadIdx.x; i < a.n; i += kLanes) {
-    const float x = load_element(a.x, x_bf16, row + i);
-    sum = __fmaf_rn(x, x, sum);
-  }
-  const float mean = __fdiv_rn(fold(sum), static_cast<float>(a.n));
-  const float scale = __fdiv_rn(1.0f, __fsqrt_rn(mean + a.eps));
-  for (long long i = threadIdx.x; i < a.n; i += kLanes)
-    store_element(a.y, y_bf16, row + i, load_element(a.x, x_bf16, row + i) * scale * a.weight[i]);
+  const auto n = static_cast<int>(a.n), lane = static_cast<int>(threadIdx.x % 32);
+  float x[kParts];
+#pragma unroll
+  for (int p = 0; p < kParts; ++p)
+    x[p] = 32 * p + lane < n ? load_element(a.x, x_bf16, r * n + 32 * p + lane) : 0.0f;
+  float sum = fold_part(x[0] * x[0]);
+#pragma unroll
+  for (int p = 1; p < kParts; ++p)
+    if (32 * p < n) sum += fold_part(x[p] * x[p]);
+  const float scale = scale_of(sum, a);
+#pragma unroll
+  for (int p = 0; p < kParts; ++p)
+    if (const int i = 32 * p + lane; i < n)
+      store_element(a.y, y_bf16, r * n + i, x[p] * scale * a.weight[i]);
 }
 
 }  // namespace
 
-int launch_sm80(const Args& a, void* stream, void*) {
+// A group is a row by itself.
+int launch_sm80(const Args& args, void* stream, void*) {
+  Args a = args;
+  a.n_rows *= a.n_groups;
   if (a.n_rows == 0) return cudaSuccess;
-  return overlapped_launch(rmsnorm_kernel, {dim3(static_cast<unsigned>(a.n_rows)), kLanes, 0},
-                           stream, a);
+  if (a.n <= kLanes) {
+    const auto blocks = static_cast<unsigned>((a.n_rows + kRowsPerBlock - 1) / kRowsPerBlock);
+    return overlapped_launch(short_rows_kernel, {dim3(blocks), 32 * kRowsPerBlock, 0}, stream, a);
+  }
+  return overlapped_launch(a.n <= 4 * kLanes ? long_rows_kernel<4> : long_rows_kernel<16>,
+                           {dim3(static_cast<unsigned>(a.n_rows)), kLanes, 0}, stream, a);
 }
 
 }  // namespace millrace::rmsnorm

@@ -5,6 +5,7 @@
 
 namespace millrace::rope {
 
+bool takes_sm80(const Args& args);
 int launch_sm80(const Args& args, void* stream, void* workspace);
 
 }  // namespace millrace::rope

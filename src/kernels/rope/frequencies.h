@@ -31,4 +31,7 @@ struct Frequencies {
 Result<Frequencies> make_frequencies(int64_t rot_dim, const Scaling& scaling,
                                      std::span<const float> factors = {});
 
+// Frequencies::magnitude alone.
+float magnitude_of(const Scaling& scaling);
+
 }  // namespace millrace::rope

@@ -26,6 +26,7 @@ constexpr std::array kVariants = {
     Variant{.name = "sm80",
             .isa = Isa::sm80,
             .numerics = "cuda.rope.turns",
+            .takes = erase_takes<Args, takes_sm80>,
             .run = erase_launch<Args, launch_sm80>},
 #endif
     Variant{.name = "avx2",
@@ -35,6 +36,20 @@ constexpr std::array kVariants = {
             .run = erase_run<Args, avx2::run>},
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
+
+int64_t grain(const void* args) {
+  return static_cast<const Args*>(args)->head_dim;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.x = b.in[0].data;
+  a.type = b.in[0].type;
+  a.positions = static_cast<const int*>(b.in[1].data);
+  a.turns = static_cast<const unsigned long long*>(b.weights[0].data);
+  a.y = b.out[0].data;
+  a.n_rows = b.in[0].n_rows;
+  a.x_stride = a.y_stride = a.n_heads * a.head_dim;
+}
 
 }  // namespace
 
@@ -62,6 +77,9 @@ const Op kOp = {.name = "rope",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .splits = {.by_rows = true, .by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>,
+                .in_place = true};
 
 }  // namespace millrace::rope

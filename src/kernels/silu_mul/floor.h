@@ -4,12 +4,14 @@
 
 #include "kernels/kernel.h"
 #include "kernels/silu_mul/args.h"
+#include "tensor/format.h"
 
 namespace millrace::silu_mul {
 
 inline Floor floor_of(const Args& a) {
   const auto elems = static_cast<double>(a.n_rows * a.n);
-  return {.read_bytes = 8 * elems, .write_bytes = 4 * elems, .f32_macs = 13 * elems};
+  const double bytes = elems * format_of(a.type).block_bytes;
+  return {.read_bytes = 2 * bytes, .write_bytes = bytes, .f32_macs = 13 * elems};
 }
 
 }  // namespace millrace::silu_mul

@@ -1,6 +1,6 @@
 // The gated activation of a feed-forward layer. Numerics: class cpu.silu_mul.f32, silu by the
 // polynomial of base/math.h and one correctly rounded f32 product, each element for itself; a NaN
-// is stored as 0x7fc00000.
+// is stored as 0x7fc00000. bf16 is widened exactly and rounded once at the end.
 #pragma once
 
 #include <span>

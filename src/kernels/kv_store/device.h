@@ -1,0 +1,11 @@
+// The device variant's launcher, callable from plain C++; returns a cudaError_t as int.
+#pragma once
+
+#include "kernels/kv_store/args.h"
+
+namespace millrace::kv_store {
+
+bool takes_sm80(const Args& args);
+int launch_sm80(const Args& args, void* stream, void* workspace);
+
+}  // namespace millrace::kv_store

@@ -1,0 +1,25 @@
+// Which of a file's tensors a step reads. What is in the file and not in the step would change the
+// result without a word, so it is refused by name; a few that text never touches are let be.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "exec/step.h"
+#include "files/model_file.h"
+
+namespace millrace {
+
+struct UnusedTensors {
+  std::vector<std::string> ignored;  // vision towers, blocks for several tokens at once, ...
+  std::vector<std::string> unknown;
+};
+
+UnusedTensors unused_tensors(const ModelFile& file, const StepSpec& spec);
+
+// Fails where the file lacks a tensor of the step, has it in another shape, or has one that the
+// step does not read and that may change the result.
+Status check_tensors(const ModelFile& file, const StepSpec& spec);
+
+}  // namespace millrace
