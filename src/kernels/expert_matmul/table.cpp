@@ -70,8 +70,8 @@ std::span<const Layout> layouts() {
 // The most that any of matmul's wants for so many rows: it grows with them.
 size_t workspace_bytes(const Args& a, int n_lanes) {
   if (a.n_rows < 2) return 0;
-  // A part may be rounded up to two tiles.
-  const long long n_tiles = (a.n / kOutputs + n_lanes - 1) / n_lanes + 1;
+  // Who shares the columns out may give one lane all of them.
+  const long long n_tiles = a.n / kOutputs;
   const matmul::Args product = tiles_of(a, std::min(a.n_rows * a.n_used, kMaxRows), n_tiles);
   size_t bytes = 0;
   for (const Variant& variant : matmul::variants())
