@@ -103,8 +103,10 @@ Result<std::unique_ptr<Engine>> Engine::load(ModelFile file, Device& device, Tea
   engine->seqs_.resize(static_cast<size_t>(bounded.max_seqs));
   for (Sequence& s : engine->seqs_) s.pages.resize(engine->pools_.size());
   engine->outputs_.reserve(static_cast<size_t>(bounded.max_seqs));
-  if (device.kind() == DeviceKind::cuda)
-    engine->read_back_.resize(static_cast<size_t>(bounded.max_outputs * config.n_vocab));
+  if (device.kind() == DeviceKind::cuda) {
+    const auto n = static_cast<size_t>(bounded.max_outputs * config.n_vocab);
+    MILLRACE_ASSIGN(engine->read_back_, PinnedBuffer::make(n * sizeof(float)));
+  }
   return engine;
 }
 
@@ -353,7 +355,7 @@ Result<std::span<const float>> Engine::logits(size_t work, int64_t row) {
       MILLRACE_TRY(device_.read(read_back_.data(), logits,
                                 static_cast<size_t>(n_outputs_) * width * sizeof(float)));
     is_read_back_ = true;
-    logits = read_back_.data();
+    logits = reinterpret_cast<const float*>(read_back_.data());
   }
   return std::span(logits + static_cast<size_t>(outputs.first + row) * width, width);
 }

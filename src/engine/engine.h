@@ -121,7 +121,7 @@ class Engine {
   std::vector<Taken> taken_;  // pages of this step, in order
   std::vector<Outputs> outputs_;
   int64_t n_rows_ = 0, n_outputs_ = 0;
-  std::vector<float> read_back_;  // logits of a GPU's step
+  PinnedBuffer read_back_;  // logits of a GPU's step
   bool is_read_back_ = false;
 };
 
