@@ -167,20 +167,54 @@ void Engine::close(int seq) {
   s.is_open = false;
 }
 
+// How many of the first n tokens can stay: a page that others read is not written again, and a
+// window needs the pages before n.
+int64_t Engine::keepable(const Sequence& s, int64_t n) const {
+  const auto page_of = [](int64_t token) { return static_cast<size_t>(token / kPageTokens); };
+  for (size_t group = 0; group < pools_.size() && n % kPageTokens != 0; ++group)
+    if (const int32_t id = s.pages[group][page_of(n)]; id >= 0 && pools_[group].references(id) > 1)
+      n -= n % kPageTokens;
+  for (size_t group = 0; group < pools_.size() && n > 0; ++group) {
+    const int64_t window = pools_[group].group().window;
+    if (window == 0) continue;
+    for (size_t page = page_of(std::max<int64_t>(n - window + 1, 0)); page <= page_of(n - 1);
+         ++page)
+      if (s.pages[group][page] < 0) return 0;
+  }
+  return n;
+}
+
 int64_t Engine::keep(int seq, int64_t n) {
   Sequence& s = at(seq);
   n = std::min(n, static_cast<int64_t>(s.tokens.size()));
+  if (n == static_cast<int64_t>(s.tokens.size())) return n;
+  n = keepable(s, n);
   for (size_t group = 0; group < pools_.size(); ++group) {
-    const int64_t window = pools_[group].group().window;
-    if (window == 0 || n == 0) continue;
-    const int64_t first = std::max<int64_t>(n - window + 1, 0) / kPageTokens;
-    for (int64_t page = first; page < ceil_div(n, kPageTokens); ++page)
-      if (s.pages[group][static_cast<size_t>(page)] < 0) n = 0;
-  }
-  for (size_t group = 0; group < pools_.size(); ++group)
     release_from(s, group, static_cast<size_t>(ceil_div(n, kPageTokens)));
+    if (n % kPageTokens != 0 && s.pages[group].back() >= 0)
+      pools_[group].unseal(s.pages[group].back());
+  }
   s.tokens.resize(static_cast<size_t>(n));
   return n;
+}
+
+// Page `page` of `from` for a sequence that has its first n tokens: shared where they fill it,
+// since nobody writes it then.
+Result<int32_t> Engine::share_page(const Sequence& from, size_t group, int64_t page, int64_t n) {
+  KvPages& pool = pools_[group];
+  const int32_t id = from.pages[group][static_cast<size_t>(page)];
+  if (id < 0) return id;
+  if ((page + 1) * kPageTokens <= n) {
+    pool.retain(id);
+    return id;
+  }
+  MILLRACE_ASSIGN(const int32_t mine, pool.take());
+  if (Status copied = device_.copy(pool.page(mine), pool.page(id), pool.page_bytes());
+      !copied.ok()) {
+    pool.release(mine);
+    return copied;
+  }
+  return mine;
 }
 
 Result<int> Engine::fork(int seq, int64_t n) {
@@ -188,22 +222,16 @@ Result<int> Engine::fork(int seq, int64_t n) {
   Sequence &from = at(seq), &to = at(copy);
   MILLRACE_CHECK(n >= 0 && n <= static_cast<int64_t>(from.tokens.size()), "the first {} of {}", n,
                  from.tokens.size());
-  for (size_t group = 0; group < pools_.size(); ++group) {
+  n = keepable(from, n);
+  for (size_t group = 0; group < pools_.size(); ++group)
     for (int64_t page = 0; page < ceil_div(n, kPageTokens); ++page) {
-      const int32_t id = from.pages[group][static_cast<size_t>(page)];
-      const bool is_shared = id < 0 || pools_[group].is_sealed(id);
-      auto mine = is_shared ? Result<int32_t>(id) : pools_[group].take();
-      if (!mine.ok()) {
+      const auto id = share_page(from, group, page, n);
+      if (!id.ok()) {
         close(copy);
-        return mine.status();
+        return id.status();
       }
-      to.pages[group].push_back(mine.value());
-      if (is_shared && id >= 0) pools_[group].retain(id);
-      if (!is_shared)
-        MILLRACE_TRY(device_.copy(pools_[group].page(mine.value()), pools_[group].page(id),
-                                  pools_[group].page_bytes()));
+      to.pages[group].push_back(id.value());
     }
-  }
   to.tokens.assign(from.tokens.begin(), from.tokens.begin() + n);
   return copy;
 }
