@@ -103,6 +103,8 @@ Result<std::unique_ptr<Engine>> Engine::load(ModelFile file, Device& device, Tea
   engine->seqs_.resize(static_cast<size_t>(bounded.max_seqs));
   for (Sequence& s : engine->seqs_) s.pages.resize(engine->pools_.size());
   engine->outputs_.reserve(static_cast<size_t>(bounded.max_seqs));
+  engine->taken_.reserve(engine->pools_.size() *
+                         static_cast<size_t>(bounded.max_rows / kPageTokens + bounded.max_seqs));
   if (device.kind() == DeviceKind::cuda)
     engine->read_back_.resize(static_cast<size_t>(bounded.max_outputs * config.n_vocab));
   return engine;
@@ -165,16 +167,34 @@ void Engine::close(int seq) {
   s.is_open = false;
 }
 
-int64_t Engine::keep(int seq, int64_t n) {
-  Sequence& s = at(seq);
-  n = std::min(n, static_cast<int64_t>(s.tokens.size()));
+// Whether each window still has the pages that the row after the first n tokens sees.
+bool Engine::has_seen_pages(const Sequence& s, int64_t n) const {
   for (size_t group = 0; group < pools_.size(); ++group) {
     const int64_t window = pools_[group].group().window;
-    if (window == 0 || n == 0) continue;
-    const int64_t first = std::max<int64_t>(n - window + 1, 0) / kPageTokens;
+    const int64_t first = window == 0 ? 0 : std::max<int64_t>(n - window + 1, 0) / kPageTokens;
     for (int64_t page = first; page < ceil_div(n, kPageTokens); ++page)
-      if (s.pages[group][static_cast<size_t>(page)] < 0) n = 0;
+      if (s.pages[group][static_cast<size_t>(page)] < 0) return false;
   }
+  return true;
+}
+
+// The page that the next token goes to, if some of its tokens stay: it is written again, so it must
+// be this sequence's alone.
+int64_t Engine::open_last_page(const Sequence& s, int64_t n) {
+  const auto page = static_cast<size_t>(n / kPageTokens);
+  if (n % kPageTokens == 0) return n;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    if (const int32_t id = s.pages[group][page]; id >= 0 && pools_[group].references(id) > 1)
+      return n / kPageTokens * kPageTokens;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    if (const int32_t id = s.pages[group][page]; id >= 0) pools_[group].unseal(id);
+  return n;
+}
+
+int64_t Engine::keep(int seq, int64_t n) {
+  Sequence& s = at(seq);
+  n = open_last_page(s, std::min(n, static_cast<int64_t>(s.tokens.size())));
+  if (!has_seen_pages(s, n)) n = 0;
   for (size_t group = 0; group < pools_.size(); ++group)
     release_from(s, group, static_cast<size_t>(ceil_div(n, kPageTokens)));
   s.tokens.resize(static_cast<size_t>(n));
@@ -182,14 +202,17 @@ int64_t Engine::keep(int seq, int64_t n) {
 }
 
 Result<int> Engine::fork(int seq, int64_t n) {
-  MILLRACE_ASSIGN(const int copy, open());
-  Sequence &from = at(seq), &to = at(copy);
+  Sequence& from = at(seq);
   MILLRACE_CHECK(n >= 0 && n <= static_cast<int64_t>(from.tokens.size()), "the first {} of {}", n,
                  from.tokens.size());
+  if (!has_seen_pages(from, n))
+    return error(Code::unavailable, "of the first {} tokens a layer's window has let go", n);
+  MILLRACE_ASSIGN(const int copy, open());
+  Sequence& to = at(copy);
   for (size_t group = 0; group < pools_.size(); ++group) {
     for (int64_t page = 0; page < ceil_div(n, kPageTokens); ++page) {
       const int32_t id = from.pages[group][static_cast<size_t>(page)];
-      const bool is_shared = id < 0 || pools_[group].is_sealed(id);
+      const bool is_shared = id < 0 || (page + 1) * kPageTokens <= n;
       auto mine = is_shared ? Result<int32_t>(id) : pools_[group].take();
       if (!mine.ok()) {
         close(copy);
