@@ -103,6 +103,8 @@ Result<std::unique_ptr<Engine>> Engine::load(ModelFile file, Device& device, Tea
   engine->seqs_.resize(static_cast<size_t>(bounded.max_seqs));
   for (Sequence& s : engine->seqs_) s.pages.resize(engine->pools_.size());
   engine->outputs_.reserve(static_cast<size_t>(bounded.max_seqs));
+  engine->taken_.reserve(engine->pools_.size() *
+                         static_cast<size_t>(bounded.max_rows / kPageTokens + bounded.max_seqs));
   if (device.kind() == DeviceKind::cuda) {
     const auto n = static_cast<size_t>(bounded.max_outputs * config.n_vocab);
     MILLRACE_ASSIGN(engine->read_back_, PinnedBuffer::make(n * sizeof(float)));
@@ -167,33 +169,36 @@ void Engine::close(int seq) {
   s.is_open = false;
 }
 
-// How many of the first n tokens can stay: a page that others read is not written again, and a
-// window needs the pages before n.
-int64_t Engine::keepable(const Sequence& s, int64_t n) const {
-  const auto page_of = [](int64_t token) { return static_cast<size_t>(token / kPageTokens); };
-  for (size_t group = 0; group < pools_.size() && n % kPageTokens != 0; ++group)
-    if (const int32_t id = s.pages[group][page_of(n)]; id >= 0 && pools_[group].references(id) > 1)
-      n -= n % kPageTokens;
-  for (size_t group = 0; group < pools_.size() && n > 0; ++group) {
+// Whether each window still has the pages that the row after the first n tokens sees.
+bool Engine::has_seen_pages(const Sequence& s, int64_t n) const {
+  for (size_t group = 0; group < pools_.size(); ++group) {
     const int64_t window = pools_[group].group().window;
-    if (window == 0) continue;
-    for (size_t page = page_of(std::max<int64_t>(n - window + 1, 0)); page <= page_of(n - 1);
-         ++page)
-      if (s.pages[group][page] < 0) return 0;
+    const int64_t first = window == 0 ? 0 : std::max<int64_t>(n - window + 1, 0) / kPageTokens;
+    for (int64_t page = first; page < ceil_div(n, kPageTokens); ++page)
+      if (s.pages[group][static_cast<size_t>(page)] < 0) return false;
   }
+  return true;
+}
+
+// The page that the next token goes to, if some of its tokens stay: it is written again, so it must
+// be this sequence's alone.
+int64_t Engine::open_last_page(const Sequence& s, int64_t n) {
+  const auto page = static_cast<size_t>(n / kPageTokens);
+  if (n % kPageTokens == 0) return n;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    if (const int32_t id = s.pages[group][page]; id >= 0 && pools_[group].references(id) > 1)
+      return n / kPageTokens * kPageTokens;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    if (const int32_t id = s.pages[group][page]; id >= 0) pools_[group].unseal(id);
   return n;
 }
 
 int64_t Engine::keep(int seq, int64_t n) {
   Sequence& s = at(seq);
-  n = std::min(n, static_cast<int64_t>(s.tokens.size()));
-  if (n == static_cast<int64_t>(s.tokens.size())) return n;
-  n = keepable(s, n);
-  for (size_t group = 0; group < pools_.size(); ++group) {
+  n = open_last_page(s, std::min(n, static_cast<int64_t>(s.tokens.size())));
+  if (!has_seen_pages(s, n)) n = 0;
+  for (size_t group = 0; group < pools_.size(); ++group)
     release_from(s, group, static_cast<size_t>(ceil_div(n, kPageTokens)));
-    if (n % kPageTokens != 0 && s.pages[group].back() >= 0)
-      pools_[group].unseal(s.pages[group].back());
-  }
   s.tokens.resize(static_cast<size_t>(n));
   return n;
 }
@@ -218,11 +223,13 @@ Result<int32_t> Engine::share_page(const Sequence& from, size_t group, int64_t p
 }
 
 Result<int> Engine::fork(int seq, int64_t n) {
-  MILLRACE_ASSIGN(const int copy, open());
-  Sequence &from = at(seq), &to = at(copy);
+  const Sequence& from = at(seq);
   MILLRACE_CHECK(n >= 0 && n <= static_cast<int64_t>(from.tokens.size()), "the first {} of {}", n,
                  from.tokens.size());
-  n = keepable(from, n);
+  if (!has_seen_pages(from, n))
+    return error(Code::unavailable, "of the first {} tokens a layer's window has let go", n);
+  MILLRACE_ASSIGN(const int copy, open());
+  Sequence& to = at(copy);
   for (size_t group = 0; group < pools_.size(); ++group)
     for (int64_t page = 0; page < ceil_div(n, kPageTokens); ++page) {
       const auto id = share_page(from, group, page, n);

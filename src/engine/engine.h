@@ -62,14 +62,13 @@ class Engine {
 
   Result<int> open();  // a sequence of no tokens
   // A sequence that begins with the first n tokens of another: whole pages are shared, the rest of
-  // a page is copied. It has fewer where keep() would keep fewer: ask tokens().
+  // a page is copied. Unavailable where a layer's window has given back pages it would need.
   Result<int> fork(int seq, int64_t n);
   void close(int seq);
 
   std::span<const int32_t> tokens(int seq) const { return at(seq).tokens; }
-  // Forgets what follows the first n tokens. Returns how many stay: fewer where another sequence
-  // reads the page that the next token would be written to, or where a layer's window has given
-  // back the pages it would need.
+  // Forgets what follows the first n tokens. Returns how many stay: fewer where a layer's window
+  // has given back the pages it would need, or where others share the page that would be written.
   int64_t keep(int seq, int64_t n);
 
   // All of it, or nothing: no pages, a full context, a token outside the vocabulary or a failing
@@ -106,7 +105,8 @@ class Engine {
   void fill_rows(std::span<const Work> batch);
   void commit(std::span<const Work> batch);
   void roll_back();
-  int64_t keepable(const Sequence& s, int64_t n) const;
+  bool has_seen_pages(const Sequence& s, int64_t n) const;
+  int64_t open_last_page(const Sequence& s, int64_t n);
   Result<int32_t> share_page(const Sequence& from, size_t group, int64_t page, int64_t n);
   void release_from(Sequence& s, size_t group, size_t page);
   void release_before_window(Sequence& s);

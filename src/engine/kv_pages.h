@@ -51,6 +51,7 @@ class KvPages {
   void release(int32_t id);
   int references(int32_t id) const { return references_[static_cast<size_t>(id)]; }
   void seal(int32_t id) { sealed_[static_cast<size_t>(id)] = true; }
+  // For its only owner, who forgets some of its tokens.
   void unseal(int32_t id) { sealed_[static_cast<size_t>(id)] = false; }
   bool is_sealed(int32_t id) const { return sealed_[static_cast<size_t>(id)]; }
 
