@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/hash.h"
 #include "kernels/classes.h"
@@ -40,24 +41,38 @@ int64_t pages_of_a_sequence(const KvGroup& group, const EngineOptions& o) {
 
 }  // namespace
 
+// Of a budget every group first gets what one sequence needs at least (all of a window, one page of
+// what sees everything), and then its share of the rest by what all sequences could use.
 Status Engine::make_pools(const Config& config) {
   const std::vector<KvGroup> groups = kv_groups(config);
-  double wanted_bytes = 0;
-  for (const KvGroup& group : groups)
-    wanted_bytes +=
-        static_cast<double>(options_.max_seqs * pages_of_a_sequence(group, options_) * kPageTokens *
-                            kv_bytes_per_token(config, group, options_.kv_type));
-  const double share =
-      options_.kv_bytes == 0 ? 1 : static_cast<double>(options_.kv_bytes) / wanted_bytes;
+  std::vector<int64_t> least, most;
+  double least_bytes = 0, more_bytes = 0;
   for (const KvGroup& group : groups) {
-    const auto wanted =
-        static_cast<double>(options_.max_seqs * pages_of_a_sequence(group, options_));
-    const auto n_pages = static_cast<int64_t>(wanted * share);
-    if (n_pages < 1)
-      return error(Code::invalid_argument,
-                   "{} bytes of KV are less than one page of {} tokens; give more",
-                   options_.kv_bytes, kPageTokens);
-    MILLRACE_ASSIGN(KvPages pool, KvPages::make(config, group, options_.kv_type, n_pages, device_));
+    const int64_t one = pages_of_a_sequence(group, options_);
+    const auto page_bytes =
+        static_cast<double>(kPageTokens * kv_bytes_per_token(config, group, options_.kv_type));
+    least.push_back(group.window == 0 ? 1 : one);
+    most.push_back(options_.max_seqs * one);
+    least_bytes += static_cast<double>(least.back()) * page_bytes;
+    more_bytes += static_cast<double>(most.back() - least.back()) * page_bytes;
+  }
+  const auto budget = static_cast<double>(options_.kv_bytes);
+  if (options_.kv_bytes != 0 && budget < least_bytes)
+    return error(Code::invalid_argument,
+                 "{} bytes of KV are less than the {:.0f} that one sequence needs; give more",
+                 options_.kv_bytes, least_bytes);
+  const double share =
+      options_.kv_bytes == 0 || more_bytes == 0 ? 1 : (budget - least_bytes) / more_bytes;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const double n_pages =
+        static_cast<double>(least[i]) + share * static_cast<double>(most[i] - least[i]);
+    if (n_pages * kPageTokens > static_cast<double>(std::numeric_limits<int32_t>::max()))
+      return error(Code::out_of_memory,
+                   "{:.0f} KV pages of {} tokens are too many; give a smaller "
+                   "context or budget",
+                   n_pages, kPageTokens);
+    MILLRACE_ASSIGN(KvPages pool, KvPages::make(config, groups[i], options_.kv_type,
+                                                static_cast<int64_t>(n_pages), device_));
     pools_.push_back(std::move(pool));
   }
   return {};
@@ -372,10 +387,17 @@ Status Engine::step(std::span<const Work> batch) {
       inputs_.wanted()[i] = 0;
     status = inputs_.upload(device_);
     if (status.ok()) status = program.run(n_rows_, n_outputs_);
+    if (status.ok()) status = finish_on_device();
   }
-  is_read_back_ = false;
   status.ok() ? commit(batch) : roll_back();
   return status;
+}
+
+// A GPU is waited for: what it failed at is this step's, and its inputs can be written again.
+Status Engine::finish_on_device() {
+  if (device_.kind() == DeviceKind::cpu) return {};
+  const size_t bytes = static_cast<size_t>(n_outputs_ * config().n_vocab) * sizeof(float);
+  return device_.read(read_back_.data(), network_->program().logits(), bytes);
 }
 
 Result<std::span<const float>> Engine::logits(size_t work, int64_t row) {
@@ -385,13 +407,8 @@ Result<std::span<const float>> Engine::logits(size_t work, int64_t row) {
   MILLRACE_CHECK(row >= 0 && row < outputs.n, "row {} of {}", row, outputs.n);
   const auto width = static_cast<size_t>(config().n_vocab);
   const float* logits = network_->program().logits();
-  if (device_.kind() == DeviceKind::cuda) {
-    if (!is_read_back_)
-      MILLRACE_TRY(device_.read(read_back_.data(), logits,
-                                static_cast<size_t>(n_outputs_) * width * sizeof(float)));
-    is_read_back_ = true;
+  if (device_.kind() == DeviceKind::cuda)
     logits = reinterpret_cast<const float*>(read_back_.data());
-  }
   return std::span(logits + static_cast<size_t>(outputs.first + row) * width, width);
 }
 

@@ -76,8 +76,8 @@ class Engine {
   Status step(std::span<const Work> batch);
   Status step(const Work& work) { return step({&work, 1}); }
 
-  // Of the last step: the logits of work i, those of its row r where it wanted all. On a GPU they
-  // are read back when first asked for. Valid until the next step.
+  // Of the last step: the logits of work i, those of its row r where it wanted all. Valid until
+  // the next step.
   Result<std::span<const float>> logits(size_t work, int64_t row = -1);
 
   int64_t n_free_pages(size_t group = 0) const { return pools_[group].n_free(); }
@@ -103,6 +103,7 @@ class Engine {
   Status reserve(std::span<const Work> batch);
   Status reserve(const Work& work);
   void fill_rows(std::span<const Work> batch);
+  Status finish_on_device();
   void commit(std::span<const Work> batch);
   void roll_back();
   bool has_seen_pages(const Sequence& s, int64_t n) const;
@@ -125,7 +126,6 @@ class Engine {
   std::vector<Outputs> outputs_;
   int64_t n_rows_ = 0, n_outputs_ = 0;
   PinnedBuffer read_back_;  // logits of a GPU's step
-  bool is_read_back_ = false;
 };
 
 // Computes `tokens` after those that the sequence has, in steps of at most options().max_rows;

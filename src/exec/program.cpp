@@ -43,10 +43,14 @@ Status Program::prepare(int n_lanes, size_t least_bytes) {
 }
 
 // Calls of a stream follow each other, so they share one.
-Status Program::prepare_device() {
+size_t Program::device_workspace_bytes() const {
   size_t bytes = 0;
   for (const Call& call : calls_) bytes = std::max(bytes, workspace_bytes_of(call, 1));
-  MILLRACE_ASSIGN(device_workspace_, DeviceBuffer::make(bytes));
+  return bytes;
+}
+
+Status Program::prepare_device() {
+  MILLRACE_ASSIGN(device_workspace_, DeviceBuffer::make(device_workspace_bytes()));
   return {};
 }
 
@@ -101,9 +105,10 @@ Result<int64_t> Program::time_ns(Team& team, size_t begin, size_t end, int repea
 }
 
 Status Program::launch(const Stream& stream, size_t begin, size_t end) const {
-  Exec exec{.stream = stream.get(),
-            .workspace = device_workspace_.data(),
-            .workspace_bytes = device_workspace_.bytes()};
+  Exec exec{
+      .stream = stream.get(),
+      .workspace = borrowed_workspace_ != nullptr ? borrowed_workspace_ : device_workspace_.data(),
+      .workspace_bytes = device_workspace_bytes()};
   for (size_t i = begin; i < end; ++i)
     MILLRACE_TRY(calls_[i].variant->run(calls_[i].args.bytes, exec));
   return {};

@@ -39,6 +39,9 @@ class Program {
   // With `least_bytes`, place_workspaces() can then fit other args of as much.
   Status prepare(int n_lanes, size_t least_bytes = 0);
   Status prepare_device();
+  // The same in memory of somebody else, who has at least device_workspace_bytes().
+  size_t device_workspace_bytes() const;
+  void use_device_workspace(std::byte* bytes) { borrowed_workspace_ = bytes; }
   // Where each call's workspace begins; returns how many bytes they need together.
   size_t place_workspaces(int n_lanes);
   HostBuffer& workspace() { return workspace_; }
@@ -66,6 +69,7 @@ class Program {
   std::vector<Call> calls_;
   HostBuffer workspace_;
   DeviceBuffer device_workspace_;
+  std::byte* borrowed_workspace_ = nullptr;
   std::vector<Status> lane_status_;
 };
 

@@ -52,16 +52,9 @@ size_t Network::weight_bytes_of_a_row() const {
   return weight_bytes() - weights_->expert_bytes() / n_experts * unused;
 }
 
-// The step as it is described names every op and weight; attributes are in the Args.
+// A step is a pure function of the configuration and of which tensors there are.
 std::string Network::model_hash() const {
-  std::string text = describe(spec_);
-  for (const Node& node : spec_.nodes)
-    text.append(reinterpret_cast<const char*>(node.attrs.bytes), sizeof node.attrs.bytes);
-  for (const WeightRef& ref : spec_.weights)
-    if (ref.form == WeightForm::turns)
-      text += fmt::format("{:a}:{:a};", ref.rope.scaling.freq_base, ref.rope.scaling.freq_scale);
-  text += weights_->hash();
-  return hash128(text);
+  return hash128(describe(config_) + describe(spec_) + weights_->hash());
 }
 
 std::vector<std::string> slow_calls(const StepSpec& spec, const Lowered& lowered,

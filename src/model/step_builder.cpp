@@ -113,7 +113,8 @@ int StepBuilder::rotate(int x, int64_t n_heads, const RopeParameters& rope,
   const int y = new_value(value(x));
   const int w = weight({.name = factors,
                         .form = WeightForm::turns,
-                        .shape = {rope.rot_dim / 2, static_cast<int64_t>(rope.scaling.freq_base)},
+
+                        .shape = {rope.rot_dim / 2},
                         .plus = 0,
                         .rope = rope});
   rope::Args attrs{};
