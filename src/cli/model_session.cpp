@@ -145,4 +145,10 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   return session;
 }
 
+Result<LanguageModel> ModelSession::language_model() {
+  auto model = LanguageModel::make(*engine_, *team_, *from_);
+  if (model.ok()) print_warnings(model->tokenizer());
+  return model;
+}
+
 }  // namespace millrace::cli

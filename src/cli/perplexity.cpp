@@ -53,7 +53,7 @@ Result<Sum> measure(Options& options) {
   MILLRACE_ASSIGN(const std::string text, read_text_file(file, kMaxText));
   MILLRACE_ASSIGN(auto session,
                   ModelSession::load(model, {.max_outputs = 64, .quiet = options.json}));
-  MILLRACE_ASSIGN(const Tokenizer tokenizer, load_tokenizer(session->engine().file()));
+  MILLRACE_ASSIGN(const Tokenizer tokenizer, open_tokenizer(session->engine().file()));
   MILLRACE_ASSIGN(const std::vector<int32_t> tokens, tokenizer.encode(text, true));
   if (tokens.size() < 2)
     return error(Code::invalid_argument,

@@ -1,5 +1,6 @@
 #include "files/safetensors.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <numeric>
@@ -114,7 +115,9 @@ Result<std::vector<SafetensorsEntry>> SafetensorsDir::open_file(const std::strin
   const std::string path = path_of(name);
   MILLRACE_ASSIGN(MappedFile file, MappedFile::open(path));
   files_.push_back(std::move(file));
-  return parse_safetensors(files_.back().bytes(), path);
+  auto entries = parse_safetensors(files_.back().bytes(), path);
+  MILLRACE_TRY(files_.back().check());
+  return entries;
 }
 
 Status SafetensorsDir::add(const SafetensorsEntry& entry, const std::byte* data) {
@@ -175,6 +178,16 @@ std::optional<bool> ties_embeddings(const SafetensorsDir& dir) {
   const auto tied = fields.boolean_or("tie_word_embeddings", false);
   if (!tied.ok() || fields.find("tie_word_embeddings") == nullptr) return std::nullopt;
   return tied.value();
+}
+
+bool SafetensorsDir::is_damaged() const {
+  return std::any_of(files_.begin(), files_.end(),
+                     [](const MappedFile& file) { return file.is_damaged(); });
+}
+
+Status SafetensorsDir::check() const {
+  for (const MappedFile& file : files_) MILLRACE_TRY(file.check());
+  return {};
 }
 
 }  // namespace millrace
