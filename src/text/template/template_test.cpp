@@ -48,7 +48,9 @@ TEST(Template, RendersWhatJinja2Renders) {
     const auto rendered = render(source, variables);
     ASSERT_EQ(rendered.ok(), golden["text"].is_string()) << source << "\n"
                                                          << rendered.status().message();
-    if (rendered.ok()) ASSERT_EQ(rendered.value().text(), golden["text"]) << source;
+    if (rendered.ok()) {
+      ASSERT_EQ(rendered.value().text(), golden["text"]) << source;
+    }
   }
   EXPECT_GT(n, 300u);
 }

@@ -39,8 +39,9 @@ void expect_vectors(const std::string& path) {
   auto vocab = vocab_from_gguf(file.value());
   ASSERT_TRUE(vocab.ok()) << vocab.status().message();
   // What the file says of itself would have been guessed as well.
-  if (const auto pre = file.value().string("tokenizer.ggml.pre"); pre.ok())
+  if (const auto pre = file.value().string("tokenizer.ggml.pre"); pre.ok()) {
     EXPECT_EQ(guess_pre_rule(vocab->tokens).name, pre.value()) << path;
+  }
   const auto made = Tokenizer::make(std::move(*vocab));
   ASSERT_TRUE(made.ok()) << made.status().message();
   const Tokenizer& tokenizer = made.value();
