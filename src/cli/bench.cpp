@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/open_model.h"
+#include "cli/profile_file.h"
 #include "cli/recorder.h"
 #include "kernels/pick.h"
 #include "lab/report.h"
@@ -61,12 +62,12 @@ class Printer : public lab::Listener {
   bool headed_ = false;
 };
 
-// What would be measured, and which variant a program built now would pick (MILLRACE_FORCE has its
-// say).
+// What would be measured, and which variant a program built now would pick (MILLRACE_FORCE and the
+// profile have their say).
 Status print_list(const std::vector<lab::PlanItem>& plan, const Options& options,
                   const Machine& machine) {
   MILLRACE_ASSIGN(const Force force, Force::from_environment());
-  const Profile profile;
+  MILLRACE_ASSIGN(const Profile profile, load_profile(machine));
   const PickFrom from{machine, profile, force,
                       options.device == "cuda" ? DeviceKind::cuda : DeviceKind::cpu};
   auto rows = nlohmann::json::array();
@@ -150,9 +151,10 @@ Status write_profile(const Options& options, const lab::SessionResult& result,
   Profile profile = lab::profile_of(result.cases, target);
   profile.machine = fingerprint(machine);
   profile.written = utc_now();
-  MILLRACE_TRY(profile.write(options.profile));
+  MILLRACE_ASSIGN(const std::string path, profile_to_write(options.profile));
+  MILLRACE_TRY(profile.write(path));
   fmt::print(stderr, "millrace: {} choices differ from the default; written to {}\n",
-             profile.size(), options.profile);
+             profile.size(), path);
   return {};
 }
 
@@ -341,7 +343,8 @@ void add_bench(App& app, const std::string& command_line) {
   command.flag("--no-store", options->recording.no_store, "Do not store the run");
   command
       .option("--write-profile", options->profile,
-              "Write the fastest variant of each class to this profile")
+              "Write the fastest variant of each class to this profile; 'default' is the one that "
+              "models are run with")
       .type_name("FILE");
   command.flag("--quick", options->quick, "Fewer samples, less verification");
   command.flag("--list", options->list,

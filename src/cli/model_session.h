@@ -19,10 +19,10 @@ inline constexpr char kBatchHelp[] =
     "Batch size: prompt tokens computed at once (default: 64, or 256 for a mixture of experts)";
 
 struct ModelOptions {
-  std::string model;    // empty: the default one
-  int threads = 0;      // 0: as many as there are CPUs
-  int64_t n_ctx = 0;    // 0: default_context's
-  int64_t n_batch = 0;  // 0: batch_of's
+  std::string model;         // empty: the default one
+  int threads = 0;           // 0: as many as there are CPUs
+  int64_t n_ctx = 0;         // 0: default_context's
+  int64_t n_batch = 0;       // 0: batch_of's
   std::string kv_type = {};  // empty: what the device keeps by default
   std::string device = "cpu";
 };
