@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/hash.h"
@@ -426,16 +427,27 @@ Status compute(Engine& engine, int seq, std::span<const int32_t> tokens,
   return {};
 }
 
+Status check_finite(std::span<const float> logits, int64_t position) {
+  if (std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }))
+    return {};
+  return error(Code::corrupt,
+               "the model's logits are not finite at position {}: its weights are damaged, or its "
+               "values leave the range of f32",
+               position);
+}
+
 Status compute_all(Engine& engine, int seq, std::span<const int32_t> tokens,
                    const std::function<void(size_t row, std::span<const float> logits)>& on_row) {
   const auto most =
       static_cast<size_t>(std::min(engine.options().max_rows, engine.options().max_outputs));
+  const auto n_before = std::ssize(engine.tokens(seq));
   for (size_t first = 0; first < tokens.size();) {
     const size_t n = std::min(tokens.size() - first, most);
     MILLRACE_TRY(
         engine.step({.seq = seq, .tokens = tokens.subspan(first, n), .wants = Work::Logits::all}));
     for (size_t i = 0; i < n; ++i) {
       MILLRACE_ASSIGN(const auto logits, engine.logits(0, static_cast<int64_t>(i)));
+      MILLRACE_TRY(check_finite(logits, n_before + static_cast<int64_t>(first + i)));
       on_row(first + i, logits);
     }
     first += n;

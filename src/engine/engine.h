@@ -133,7 +133,10 @@ class Engine {
 Status compute(Engine& engine, int seq, std::span<const int32_t> tokens,
                const std::function<bool()>& stop = {});
 
-// The same with the logits of every token: on_row(i, logits) for token i.
+// NaN and infinite logits are no answer: the error names the token's position.
+Status check_finite(std::span<const float> logits, int64_t position);
+
+// The same with the logits of every token: on_row(i, logits) for token i. All are finite.
 Status compute_all(Engine& engine, int seq, std::span<const int32_t> tokens,
                    const std::function<void(size_t row, std::span<const float> logits)>& on_row);
 

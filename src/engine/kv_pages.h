@@ -32,6 +32,11 @@ std::vector<KvGroup> kv_groups(const Config& config);
 int64_t kv_bytes_per_token(const Config& config, const KvGroup& group, DType type);
 int64_t kv_bytes_per_token(const Config& config, DType type);  // over all groups
 
+// K and V of a context of n tokens: a layer with a window keeps no more than it sees.
+int64_t kv_bytes_of_context(const Config& config, int64_t n, DType type);
+// The longest context, at most the model's own, whose K and V are within `bytes`.
+int64_t context_within(const Config& config, size_t bytes, DType type);
+
 class KvPages {
  public:
   static Result<KvPages> make(const Config& config, const KvGroup& group, DType type,

@@ -54,19 +54,41 @@ Status Program::prepare_device() {
   return {};
 }
 
-Status Program::run_lane(Lane& lane, size_t begin, size_t end) {
+Status Program::run_call(const Call& call, Exec& exec) const {
+  exec.split = call.split;
+  exec.workspace = workspace_.data() + call.workspace_at;
+  exec.workspace_bytes = call.workspace_bytes;
+  return call.variant->run(call.args.bytes, exec);
+}
+
+Status Program::run_lane(Lane& lane, size_t begin, size_t end) const {
   Exec exec{.lane = lane.index,
             .n_lanes = lane.count,
             .barrier = lane.count > 1 ? lane.barrier : nullptr};
+  if (trace_ != nullptr) return run_lane_traced(exec, begin, end);
   Status first;
   for (size_t i = begin; i < end; ++i) {
-    const Call& call = calls_[i];
-    exec.split = call.split;
-    exec.workspace = workspace_.data() + call.workspace_at;
-    exec.workspace_bytes = call.workspace_bytes;
-    Status status = call.variant->run(call.args.bytes, exec);
+    Status status = run_call(calls_[i], exec);
     if (first.ok() && !status.ok()) first = std::move(status);
-    if (call.barrier) exec.sync();
+    if (calls_[i].barrier) exec.sync();
+  }
+  return first;
+}
+
+// A barrier inside a call counts as part of the call.
+Status Program::run_lane_traced(Exec& exec, size_t begin, size_t end) const {
+  using What = TraceSpan::What;
+  Status first;
+  for (size_t i = begin; i < end; ++i) {
+    const auto at = static_cast<uint32_t>(i);
+    const int64_t begin_ns = now_ns();
+    Status status = run_call(calls_[i], exec);
+    const int64_t end_ns = now_ns();
+    trace_->add(exec.lane, {begin_ns, end_ns, at, What::call});
+    if (first.ok() && !status.ok()) first = std::move(status);
+    if (!calls_[i].barrier) continue;
+    exec.sync();
+    trace_->add(exec.lane, {end_ns, now_ns(), at, What::wait});
   }
   return first;
 }

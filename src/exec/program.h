@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "exec/trace.h"
 #include "kernels/kernel.h"
 #include "machine/team.h"
 #include "memory/device.h"
@@ -56,6 +57,10 @@ class Program {
   // lanes are there to when all are done.
   Result<int64_t> time_ns(Team& team, size_t begin, size_t end, int repeats);
 
+  // From now on run() and time_ns() record what every lane does; null: nothing. It must be for at
+  // least as many lanes.
+  void trace_to(Trace* trace) { trace_ = trace; }
+
   // The same calls in the order of a stream.
   Status launch(const Stream& stream, size_t begin, size_t end) const;
   Status launch(const Stream& stream) const { return launch(stream, 0, calls_.size()); }
@@ -63,7 +68,9 @@ class Program {
   Result<Graph> capture(const Stream& stream, size_t begin, size_t end, int repeats = 1) const;
 
  private:
-  Status run_lane(Lane& lane, size_t begin, size_t end);
+  Status run_call(const Call& call, Exec& exec) const;
+  Status run_lane(Lane& lane, size_t begin, size_t end) const;
+  Status run_lane_traced(Exec& exec, size_t begin, size_t end) const;
   Status first_failure();
 
   std::vector<Call> calls_;
@@ -71,6 +78,7 @@ class Program {
   DeviceBuffer device_workspace_;
   std::byte* borrowed_workspace_ = nullptr;
   std::vector<Status> lane_status_;
+  Trace* trace_ = nullptr;
 };
 
 }  // namespace millrace

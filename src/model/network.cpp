@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/hash.h"
-#include "model/architecture.h"
 #include "model/tensors.h"
 #include "tensor/format.h"
 
@@ -16,10 +15,9 @@ Network::Network(ModelFile file, const Config& config) : file_(std::move(file)),
 Result<std::unique_ptr<Network>> Network::load(ModelFile file, const NetworkPlace& place,
                                                const NetworkLimits& limits, StepBindings bindings,
                                                const LoadProgress& progress) {
-  MILLRACE_ASSIGN(const Config config, read_config(file));
-  std::unique_ptr<Network> network(new Network(std::move(file), config));
-  network->spec_ = build_step(network->config_, network->file_);
-  MILLRACE_TRY(check_tensors(network->file_, network->spec_));
+  MILLRACE_ASSIGN(CheckedModel checked, check_model(file));
+  std::unique_ptr<Network> network(new Network(std::move(file), checked.config));
+  network->spec_ = std::move(checked.spec);
   MILLRACE_TRY(network->load_weights(place, limits, std::move(bindings), progress));
   return network;
 }
