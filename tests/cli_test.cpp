@@ -368,7 +368,9 @@ TEST(Cli, BenchTimesTheOpsOfAStep) {
         n_calls += row["calls"].get<int>();
         share += row["share"].get<double>();
         EXPECT_GT(row["us"], 0) << row;
-        if (row["op"] == "matmul") EXPECT_GT(row["floor_share"], 0) << row;
+        if (row["op"] == "matmul") {
+          EXPECT_GT(row["floor_share"], 0) << row;
+        }
       }
       EXPECT_EQ(n_calls, step["calls"]) << table;
       EXPECT_NEAR(share, 1, 0.5) << table;  // of medians: about one
