@@ -121,6 +121,7 @@ class Bench {
       const int64_t n = std::min(kTokensAProbe, options_.n_decode - i);
       MILLRACE_ASSIGN(const double s, seconds_of([&] { return decode_steps(context + i, n); }));
       out.seconds += s;
+      if (options_.device == "cuda") continue;           // its memory is not what the probe reads
       const double gbps = probe_.now({}).read_gbps_all;  // 0 where memory is short
       if (gbps > 0) out.floor_s += bytes_read(context + i, n) / (gbps * 1e9);
     }
@@ -178,19 +179,23 @@ struct Report {
   double load_s = 0, first_token_s = 0, read_gbps = 0;
   size_t pss_bytes = 0, weight_bytes = 0, token_weight_bytes = 0, llc_bytes = 0;
   int n_lanes = 0;
-  std::string noise, fingerprint;
+  std::string noise, fingerprint, gpu;
 
   bool weights_fit_cache() const { return weight_bytes <= llc_bytes; }
 };
 
 void print(const Report& report, const BenchModelOptions& options) {
   if (!options.json) {
-    fmt::print("{} threads, {:.1f} MB of weights", report.n_lanes,
-               static_cast<double>(report.weight_bytes) * 1e-6);
+    if (options.device == "cuda")
+      fmt::print("{}", report.gpu);
+    else
+      fmt::print("{} threads", report.n_lanes);
+    fmt::print(", {:.1f} MB of weights", static_cast<double>(report.weight_bytes) * 1e-6);
     if (report.token_weight_bytes < report.weight_bytes)
       fmt::print(", {:.1f} MB of them per token",
                  static_cast<double>(report.token_weight_bytes) * 1e-6);
-    fmt::print(", {:.1f} GB/s read, numerics {}\n", report.read_gbps, report.fingerprint);
+    if (report.read_gbps > 0) fmt::print(", {:.1f} GB/s read", report.read_gbps);
+    fmt::print(", numerics {}\n", report.fingerprint);
     fmt::print("loaded in {:.3f} s, first token after {:.3f} s, {:.1f} MB of memory in use\n\n",
                report.load_s, report.first_token_s, static_cast<double>(report.pss_bytes) * 1e-6);
     fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10}\n", "", "tokens", "context",
@@ -246,9 +251,13 @@ Result<Report> measure(const BenchModelOptions& options) {
   report.llc_bytes = session->machine().llc_bytes;
   report.n_lanes = session->team().size();
   report.fingerprint = engine.fingerprint();
-  const Ceilings ceilings = measure_ceilings(session->machine(), Effort::quick);
-  report.read_gbps = report.n_lanes == 1 ? ceilings.read_gbps_one : ceilings.read_gbps_all;
-  report.noise = ceilings.noise;
+  if (options.device == "cuda") {
+    report.gpu = session->machine().gpus.front().name;
+  } else {
+    const Ceilings ceilings = measure_ceilings(session->machine(), Effort::quick);
+    report.read_gbps = report.n_lanes == 1 ? ceilings.read_gbps_one : ceilings.read_gbps_all;
+    report.noise = ceilings.noise;
+  }
   CeilingProbe probe(session->machine(), session->team());
   Bench bench(engine, seq, options, probe);
   for (const int64_t n : options.prompts) {
