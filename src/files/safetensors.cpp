@@ -169,6 +169,16 @@ void SafetensorsDir::drop(std::span<const std::byte> bytes) const {
   for (const MappedFile& file : files_) file.drop(bytes);
 }
 
+bool SafetensorsDir::is_damaged() const {
+  return std::any_of(files_.begin(), files_.end(),
+                     [](const MappedFile& file) { return file.is_damaged(); });
+}
+
+Status SafetensorsDir::check() const {
+  for (const MappedFile& file : files_) MILLRACE_TRY(file.check());
+  return {};
+}
+
 std::optional<bool> ties_embeddings(const SafetensorsDir& dir) {
   const auto text = dir.text("config.json");
   if (!text.ok()) return std::nullopt;
@@ -178,16 +188,6 @@ std::optional<bool> ties_embeddings(const SafetensorsDir& dir) {
   const auto tied = fields.boolean_or("tie_word_embeddings", false);
   if (!tied.ok() || fields.find("tie_word_embeddings") == nullptr) return std::nullopt;
   return tied.value();
-}
-
-bool SafetensorsDir::is_damaged() const {
-  return std::any_of(files_.begin(), files_.end(),
-                     [](const MappedFile& file) { return file.is_damaged(); });
-}
-
-Status SafetensorsDir::check() const {
-  for (const MappedFile& file : files_) MILLRACE_TRY(file.check());
-  return {};
 }
 
 }  // namespace millrace
