@@ -10,6 +10,16 @@
 #include "tensor/format.h"
 
 namespace millrace {
+namespace {
+
+std::string describe(const RopeParameters& rope) {
+  const rope::Scaling& s = rope.scaling;
+  return fmt::format("{} {:a} {:a} {:a} {:a} {:a} {:a} {} {:a};", rope.rot_dim, s.freq_base,
+                     s.freq_scale, s.ext_factor, s.attn_factor, s.beta_fast, s.beta_slow,
+                     s.orig_ctx, fmt::join(rope.factors, " "));
+}
+
+}  // namespace
 
 Network::Network(ModelFile file, const Config& config) : file_(std::move(file)), config_(config) {}
 
@@ -58,8 +68,7 @@ std::string Network::model_hash() const {
   for (const Node& node : spec_.nodes)
     text.append(reinterpret_cast<const char*>(node.attrs.bytes), sizeof node.attrs.bytes);
   for (const WeightRef& ref : spec_.weights)
-    if (ref.form == WeightForm::turns)
-      text += fmt::format("{:a}:{:a};", ref.rope.scaling.freq_base, ref.rope.scaling.freq_scale);
+    if (ref.form == WeightForm::turns) text += describe(ref.rope);
   text += weights_->hash();
   return hash128(text);
 }
