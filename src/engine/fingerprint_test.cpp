@@ -2,9 +2,11 @@
 // else.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/hash.h"
 #include "engine/fixture_test.h"
@@ -71,11 +73,33 @@ TEST(Root, changes_with_one_byte_of_the_weights) {
   EXPECT_EQ(names_of(file.path()), names);
 }
 
-TEST(Root, changes_with_the_rotary_embedding) {
-  std::vector<std::string> roots;
-  for (const std::string_view name : {"qwen3_yarn", "qwen3_untied"})
-    roots.push_back(names_of(fixture(std::string(name))).root);
-  EXPECT_NE(roots[0], roots[1]);
+// The fixture with something in its config.json replaced.
+std::string root_with(const std::string& name, const std::string& what, const std::string& by) {
+  const std::string folder = fmt::format("{}/{}_{}", testing::TempDir(), name, getpid());
+  std::filesystem::copy(fixture(name), folder);
+  std::stringstream text;
+  text << std::ifstream(folder + "/config.json").rdbuf();
+  std::string config = text.str();
+  const size_t at = config.find(what);
+  EXPECT_NE(at, config.npos) << what;
+  if (at != config.npos) config.replace(at, what.size(), by);
+  std::ofstream(folder + "/config.json") << config;
+  const std::string root = names_of(folder).root;
+  std::filesystem::remove_all(folder);
+  return root;
+}
+
+TEST(Root, changes_with_the_rotary_embedding_and_the_norm) {
+  const std::string length = "\"original_max_position_embeddings\": ", eps = "\"rms_norm_eps\": ";
+  const std::string factor = "\"factor\": ";
+  for (const std::string name : {"qwen3_yarn", "llama_untied_llama3_rope"}) {
+    const std::string root = root_with(name, length, length);
+    EXPECT_EQ(root, names_of(fixture(name)).root) << "of the copy";
+    EXPECT_NE(root_with(name, length + "32", length + "48"), root);
+    EXPECT_NE(root_with(name, eps + "1e-05", eps + "2e-05"), root);
+  }
+  EXPECT_NE(root_with("llama_untied_llama3_rope", factor + "8.0", factor + "4.0"),
+            names_of(fixture("llama_untied_llama3_rope")).root);
 }
 
 // The fingerprint as it is defined, and as it would be with a class at its next revision.

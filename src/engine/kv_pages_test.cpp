@@ -97,7 +97,8 @@ TEST(KvShared, a_fork_inside_a_full_page_does_not_write_it) {
   const int fork = t.engine.fork(seq, 90).value();
   ASSERT_TRUE(compute(t.engine, fork, other).ok());
   ASSERT_TRUE(compute(t.engine, seq, std::span(prompt).last(1)).ok());
-  EXPECT_EQ(last_logits(t.engine), t.fresh(prompt));
+  const std::vector<float> got = last_logits(t.engine);
+  EXPECT_EQ(got, t.fresh(prompt));
 }
 
 TEST(KvShared, taking_back_leaves_a_shared_page_alone) {
@@ -109,7 +110,8 @@ TEST(KvShared, taking_back_leaves_a_shared_page_alone) {
   EXPECT_EQ(t.engine.keep(seq, 90), 64);
   ASSERT_TRUE(compute(t.engine, seq, other).ok());
   ASSERT_TRUE(compute(t.engine, fork, std::span(prompt).last(1)).ok());
-  EXPECT_EQ(last_logits(t.engine), t.fresh(prompt));
+  const std::vector<float> got = last_logits(t.engine);
+  EXPECT_EQ(got, t.fresh(prompt));
   t.engine.close(fork);
   EXPECT_EQ(t.engine.keep(seq, 100), 100);  // nobody else has it any more
 }

@@ -54,6 +54,8 @@ struct Running {
   std::vector<Bits> logits = {};  // after the prompt and after each generated token
 
   bool is_done() const { return logits.size() == kGenerated; }
+  // Single tokens are for the end of a prompt, across the second border of chunks: a step each.
+  size_t chunk_at(size_t n_tokens) const { return chunk == 1 && n_tokens < 450 ? 64 : chunk; }
   // The next token is the likeliest.
   void take(std::span<const float> row) {
     Bits& bits = logits.emplace_back();
@@ -131,7 +133,7 @@ class Schedule {
     for (size_t i = 0; i < all_.size() && room > 0; ++i) {
       const Running& r = all_[i];
       if (r.seq < 0 || rng_.below(3) == 0) continue;
-      const size_t n = std::min({room, r.pending.size(), r.chunk});
+      const size_t n = std::min({room, r.pending.size(), r.chunk_at(engine_.tokens(r.seq).size())});
       batch.push_back({r.seq, std::span(r.pending).first(n),
                        n == r.pending.size() ? Work::Logits::last : Work::Logits::none});
       of.push_back(i);

@@ -9,7 +9,6 @@
 #include "tensor/format.h"
 
 namespace millrace {
-
 Network::Network(ModelFile file, const Config& config) : file_(std::move(file)), config_(config) {}
 
 Result<std::unique_ptr<Network>> Network::load(ModelFile file, const NetworkPlace& place,

@@ -40,6 +40,7 @@ void StepBuilder::append(const Op& op, const Args& attrs, std::vector<int> in, s
             .attrs = {},
             .layer = layer};
   put_args(node.attrs, attrs);
+  __builtin_clear_padding(reinterpret_cast<Args*>(node.attrs.bytes));  // a model's hash reads it
   spec_.nodes.push_back(std::move(node));
 }
 

@@ -38,7 +38,7 @@ void expect_vectors(const std::string& path) {
   ASSERT_TRUE(file.ok()) << file.status().message();
   auto vocab = vocab_from_gguf(file.value());
   ASSERT_TRUE(vocab.ok()) << vocab.status().message();
-  // What the file says of itself would have been guessed as well.
+  // What the file says of itself would have been guessed as well; SentencePiece has no such rule.
   const auto pre = file.value().string_or("tokenizer.ggml.pre", "default");
   if (vocab->model == Vocab::Model::byte_level) {
     EXPECT_EQ(guess_pre_rule(vocab->tokens).name, pre.value()) << path;

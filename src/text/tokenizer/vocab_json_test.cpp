@@ -67,7 +67,7 @@ TEST(VocabJson, JsonThatTakesFarMoreThanItsSizeIsRefused) {
                    "this JSON takes more than");
   expect_refused(with_pipeline("x", repeated("[", 100'000) + repeated("]", 100'000)),
                  "nested more than");
-  expect_refused(with_pipeline("x", repeated("[", 1'000'000)), "tokenizer.json: not valid JSON");
+  expect_refused(with_pipeline("x", repeated("[", 1'000'000)), "nested more than");
 }
 
 TEST(VocabJson, LongSequencesOfStepsAreRefused) {
