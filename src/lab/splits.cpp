@@ -65,7 +65,7 @@ class Lanes {
   }
   // One lane alone, on outputs and a workspace that no other has touched.
   Status run(const Split& split, int lane, int n_lanes) {
-    for (const Output& out : outputs_) std::memcpy(out.data, out.blank.data(), out.bytes());
+    for (const Output& out : outputs_) std::ranges::copy(out.blank, out.data);
     MILLRACE_TRY(poison_workspace(n_lanes));
     Exec exec{.lane = lane,
               .n_lanes = n_lanes,
