@@ -67,7 +67,7 @@ TEST(VocabJson, JsonThatTakesFarMoreThanItsSizeIsRefused) {
                    "this JSON takes more than");
   expect_refused(with_pipeline("x", repeated("[", 100'000) + repeated("]", 100'000)),
                  "nested more than");
-  expect_refused(with_pipeline("x", repeated("[", 1'000'000)), "tokenizer.json: not valid JSON");
+  expect_refused(with_pipeline("x", repeated("[", 1'000'000)), "nested more than");
 }
 
 TEST(VocabJson, LongSequencesOfStepsAreRefused) {
@@ -77,6 +77,12 @@ TEST(VocabJson, LongSequencesOfStepsAreRefused) {
   expect_refused(with_pipeline("pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [)" +
                                                     repeated(R"({"type": "Digits"},)", 65) + "]}"),
                  "pretokenizers has 65 steps");
+  const std::string split =
+      fmt::format(R"({{"type": "Split", "pattern": {{"Regex": "{}"}}, "behavior": "Isolated"}},)",
+                  std::string(10'000, 'a'));
+  expect_refused(with_pipeline("pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [)" +
+                                                    repeated(split, 4) + "]}"),
+                 "more than 32768 bytes of patterns");
 }
 
 // Each token is 200 bytes long, and normalising makes it 12,000.
