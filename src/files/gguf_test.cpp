@@ -257,6 +257,45 @@ TEST_F(GgufSplit, IsReadAsOneModel) {
             std::string::npos);
 }
 
+// Another process cuts the second file while both are open.
+TEST_F(GgufSplit, SaysWhichPartWasCutShort) {
+  const std::string first = write("m-00001-of-00002.gguf", part(0, 2, 2, "a"));
+  GgufBytes large;
+  large.begin(1, 3).key("split.no", GgufType::u16).put<uint16_t>(1);
+  large.key("split.count", GgufType::u16).put<uint16_t>(2);
+  large.key("split.tensors.count", GgufType::i32).put<int32_t>(2);
+  large.tensor("b", {1 << 18}, kF32, 0).data(1 << 20);
+  const std::string second = write("m-00002-of-00002.gguf", large);
+  auto gguf = Gguf::open(first);
+  ASSERT_TRUE(gguf.ok()) << gguf.status().message();
+  EXPECT_FALSE(gguf->is_damaged());
+  EXPECT_TRUE(gguf->check().ok());
+  std::filesystem::resize_file(second, 1000);
+  const GgufTensor& b = *gguf->find_tensor("b");
+  EXPECT_EQ(b.data[b.bytes - 1], std::byte{0});
+  EXPECT_TRUE(gguf->is_damaged());
+  EXPECT_EQ(gguf->check().code(), Code::io_error);
+  EXPECT_NE(gguf->check().message().find("m-00002-of-00002.gguf was truncated"),
+            std::string_view::npos);
+  EXPECT_EQ(gguf->find_tensor("a")->data[0], std::byte{0x11});
+  EXPECT_EQ(gguf->integer("split.count").value(), 2);
+}
+
+// Metadata is a copy: a file that is emptied, or written over, changes none of it.
+TEST_F(GgufSplit, MetadataOutlivesTheFile) {
+  GgufBytes b;
+  b.begin(0, 1).array("tokens", GgufType::string, 3).text("one").text("two").text("three");
+  const std::string path = write("one.gguf", b);
+  auto gguf = Gguf::open(path);
+  ASSERT_TRUE(gguf.ok());
+  std::ofstream(path, std::ios::binary) << std::string(b.str().size(), '\xff');
+  EXPECT_EQ(gguf->find("tokens")->strings()[2], "three");
+  std::filesystem::resize_file(path, 0);
+  EXPECT_EQ(gguf->find("tokens")->strings()[0], "one");
+  EXPECT_FALSE(gguf->is_damaged());
+  EXPECT_FALSE(gguf->check().ok());
+}
+
 TEST_F(GgufSplit, RefusesPartsThatDoNotFit) {
   const std::string first = write("m-00001-of-00002.gguf", part(0, 2, 2, "a"));
   EXPECT_NE(error_of(first).find("m-00002-of-00002.gguf"), std::string::npos) << "is missing";

@@ -189,6 +189,18 @@ TEST_F(Quantize, SaysWhatWasQuantisedBefore) {
   EXPECT_EQ(report.value().n_tensors.at(DType::q4_0), 15);
 }
 
+TEST_F(Quantize, LeavesNothingWhenItsInputIsCutShort) {
+  const std::string path = made("tiny-llama", "f16");
+  auto in = open_model_file(path);
+  ASSERT_TRUE(in.ok()) << in.status().message();
+  fs::resize_file(path, fs::file_size(path) / 2);
+  const auto report =
+      quantize_model(in.value(), at("out.gguf"), type_named("q8_0"), {1, {}, nullptr});
+  EXPECT_EQ(report.status().code(), Code::io_error);
+  EXPECT_NE(report.status().message().find("was truncated"), std::string_view::npos);
+  EXPECT_FALSE(fs::exists(at("out.gguf")));
+}
+
 TEST_F(Quantize, LeavesNothingWhenItIsStoppedOrCannotWrite) {
   auto in = open_model_file(made("tiny-llama", "q8_0"));
   const std::atomic<bool> stop{true};

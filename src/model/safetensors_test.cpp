@@ -155,6 +155,25 @@ class SafetensorsFolder : public ::testing::Test {
   const fs::path folder_ = fs::path(::testing::TempDir()) / fmt::format("safetensors_{}", getpid());
 };
 
+// Another process cuts the weights while they are mapped.
+TEST_F(SafetensorsFolder, SaysThatItWasCutShort) {
+  write_config();
+  constexpr size_t kBytes = size_t{64} << 14;
+  write("model.safetensors",
+        safetensors("{" + entry(kEmbedding, "F16", "[16384,32]", 0, kBytes) + "}", kBytes));
+  auto file = open_model_file(folder_);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const TensorView* embedding = file->find("token_embd.weight");
+  ASSERT_NE(embedding, nullptr);
+  EXPECT_TRUE(file->check().ok());
+  fs::resize_file(folder_ / "model.safetensors", 5000);
+  EXPECT_EQ(embedding->data[embedding->bytes - 1], std::byte{0});
+  EXPECT_TRUE(file->is_damaged());
+  EXPECT_EQ(file->check().code(), Code::io_error);
+  EXPECT_NE(file->check().message().find("model.safetensors was truncated"),
+            std::string_view::npos);
+}
+
 TEST_F(SafetensorsFolder, IsAModel) {
   write_config();
   write("blob", safetensors("{" + entry(kEmbedding, "F16", "[1,32]", 0, 64) + "," +

@@ -131,10 +131,24 @@ def tokenizer_corpus():
             "llama2": {"model": fallback, "normalizer": marks, "decoder": strip},
             "metaspace": {"model": fallback, "pre_tokenizer": metaspace, "decoder": metaspace}}.items():
         write("tokenizer_json", name, json.dumps({"version": "1.0", "added_tokens": added, **parts}).encode())
+    # Small files that ask for much memory: a template that multiplies, lists of nothing, growing tokens.
+    many = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "s"}}] * 200, "special_tokens": {"s": {"ids": [5] * 9000}}}
+    steps = {"type": "Sequence", "normalizers": [{"type": "NFKC"}] * 500}
+    longer = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 60}
+    grown = [{"id": 20 + i, "content": "a" * 200 + str(i), "normalized": True} for i in range(99)]
+    for name, parts in {"bomb_template": {"post_processor": many}, "bomb_lists": {"x": [[], {}, ""] * 3000}, "bomb_steps": {"normalizer": steps},
+                        "bomb_added": {"normalizer": longer, "added_tokens": grown},
+                        "bomb_gaps": {"model": {**model, "vocab": {**vocab, "far": 65000}}}}.items():
+        write("tokenizer_json", name, json.dumps({"model": model, "added_tokens": added, **parts}, separators=(",", ":")).encode())
+    deep = "[" * 5000
+    write("tokenizer_json", "bomb_deep", f'{{"model": {{}}, "x": {deep}'.encode())
     keys = [("tokenizer.ggml.tokens", STRING, tokens), ("tokenizer.ggml.token_type", I32, [1, 1, 1, 1, 1, 3, 4, 1, 1, 6, 2]),
             ("tokenizer.ggml.bos_token_id", U32, 5), ("tokenizer.ggml.add_bos_token", BOOL, True)]
     write("tokenizer_json", "gguf_gpt2", gguf([("tokenizer.ggml.model", STRING, "gpt2"), ("tokenizer.ggml.pre", STRING, "deepseek-v3"),
                                                ("tokenizer.ggml.merges", STRING, ["a b", "\u0120 a"]), *keys], []))
+    llama3 = [*tokens, "<|begin_of_text|>", "<|start_header_id|>", "<|eot_id|>"]
+    write("tokenizer_json", "gguf_no_pre", gguf([("tokenizer.ggml.model", STRING, "gpt2"), ("tokenizer.ggml.tokens", STRING, llama3),
+                                                 ("tokenizer.ggml.merges", STRING, ["a b"])], []))
     write("tokenizer_json", "gguf_llama", gguf([("tokenizer.ggml.model", STRING, "llama"),
                                                 ("tokenizer.ggml.scores", F32, [-1.0 * i for i in range(len(tokens))]), *keys], []))
 

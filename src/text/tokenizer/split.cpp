@@ -11,6 +11,8 @@ using Behavior = SplitStep::Behavior;
 using Match = Matcher::Match;
 
 constexpr size_t kMaxSteps = 64;
+// Of all steps; files in use have 2 KB. Compiled, an expression takes thirty times its text.
+constexpr size_t kMaxPatternBytes = 1 << 15;
 
 Match find_literal(std::string_view literal, std::string_view text, size_t from) {
   const size_t at = text.find(literal, from);
@@ -68,7 +70,12 @@ Result<Splitter> Splitter::make(const std::vector<SplitStep>& steps) {
     return error(Code::unsupported, "a pre-tokenizer of {} steps; the limit is {}", steps.size(),
                  kMaxSteps);
   Splitter splitter;
+  size_t bytes = 0;
   for (const SplitStep& step : steps) {
+    bytes += step.pattern.size();
+    if (bytes > kMaxPatternBytes)
+      return error(Code::unsupported, "a pre-tokenizer of more than {} bytes of patterns",
+                   kMaxPatternBytes);
     Step made;
     made.behavior = step.behavior;
     made.invert = step.invert;

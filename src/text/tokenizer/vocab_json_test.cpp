@@ -77,6 +77,12 @@ TEST(VocabJson, LongSequencesOfStepsAreRefused) {
   expect_refused(with_pipeline("pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [)" +
                                                     repeated(R"({"type": "Digits"},)", 65) + "]}"),
                  "pretokenizers has 65 steps");
+  const std::string split =
+      fmt::format(R"({{"type": "Split", "pattern": {{"Regex": "{}"}}, "behavior": "Isolated"}},)",
+                  std::string(10'000, 'a'));
+  expect_refused(with_pipeline("pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [)" +
+                                                    repeated(split, 4) + "]}"),
+                 "more than 32768 bytes of patterns");
 }
 
 // Each token is 200 bytes long, and normalising makes it 12,000.
