@@ -125,7 +125,7 @@ Status Reader::read_model(const Json& model) {
   if (!unknown.empty()) {
     vocab_.unknown = find(unknown);
     if (vocab_.unknown < 0)
-      return error(Code::corrupt, "tokenizer.json: the unk_token '{}' is no token",
+      return error(Code::corrupt, "tokenizer.json: the unk_token '{}' is not a token",
                    printable(unknown, 64));
     TokenType& type = vocab_.types[static_cast<size_t>(vocab_.unknown)];
     if (type == TokenType::normal) type = TokenType::unknown;
@@ -215,7 +215,7 @@ Status Reader::read_eos_ids(const Json& config) {
   for (const Json& id : eos.is_array() ? eos : Json::array({eos})) {
     if (id.is_null()) continue;
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab_.tokens.size())
-      return error(Code::corrupt, "eos_token_id {} is no token", printable(id.dump(), 64));
+      return error(Code::corrupt, "eos_token_id {} is not a token", printable(id.dump(), 64));
     vocab_.eog.push_back(id.get<int32_t>());
     if (vocab_.eos < 0) vocab_.eos = vocab_.eog.back();
   }
