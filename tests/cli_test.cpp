@@ -19,8 +19,10 @@ struct Ran {
   std::string text;
 };
 
-// Runs `millrace ARGS` in a shell, so that ARGS may redirect.
+// Runs `millrace ARGS` in a shell, so that ARGS may redirect; without the user's own profile unless
+// `before` says so.
 Ran millrace(const std::string& args, const std::string& before = "") {
+  setenv("MILLRACE_PROFILE", "off", 1);
   const std::string line = before + " " MILLRACE_PROGRAM " " + args;
   std::FILE* pipe = popen(line.c_str(), "r");
   Ran ran{-1, ""};
@@ -321,6 +323,187 @@ TEST(Cli, AFullDiskIsAFailure) {
   const Ran ran = millrace("doctor 2>&1 >/dev/full");
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_TRUE(holds(ran, "cannot write"));
+}
+
+class TempFolder {
+ public:
+  explicit TempFolder(const std::string& name)
+      : path(testing::TempDir() + name + std::to_string(getpid())) {
+    std::filesystem::create_directories(path);
+  }
+  ~TempFolder() { std::filesystem::remove_all(path); }
+  const std::string path;
+};
+
+nlohmann::json read_json(const std::string& path) {
+  std::ifstream in(path);
+  return nlohmann::json::parse(in, nullptr, false);
+}
+
+TEST(Cli, AnswersNameTheirNumerics) {
+  const auto run = nlohmann::json::parse(
+      millrace("run tiny -t 1 -p Once -n 1 --json 2>/dev/null").text, nullptr, false);
+  ASSERT_TRUE(run.is_object());
+  const std::string fingerprint = run["fingerprint"];
+  EXPECT_EQ(fingerprint.size(), 32u);
+  EXPECT_TRUE(holds(millrace("logits tiny -t 2 --tokens 5 2>&1 >/dev/null"), fingerprint.c_str()));
+  const Ran json = millrace("logits tiny -t 1 --tokens 5 --top 1 --json 2>&1");
+  EXPECT_TRUE(nlohmann::json::parse(json.text, nullptr, false).is_array()) << json.text;
+}
+
+TEST(Cli, BenchTimesTheOpsOfAStep) {
+  const Ran ran = millrace("bench tiny -t 2 --ops -n 3 -p 20 -d 5 --json 2>/dev/null");
+  ASSERT_EQ(ran.exit_code, 0);
+  const auto json = nlohmann::json::parse(ran.text, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << ran.text;
+  EXPECT_EQ(json["fingerprint"].get<std::string>().size(), 32u);
+  for (const char* what : {"decode", "prefill"}) {
+    const auto& step = json[what][0];
+    EXPECT_GT(step["step_us"], 0);
+    EXPECT_LE(step["barriers"], step["calls"]);
+    for (const char* table : {"ops", "shapes"}) {
+      int n_calls = 0;
+      double share = 0;
+      for (const auto& row : step[table]) {
+        n_calls += row["calls"].get<int>();
+        share += row["share"].get<double>();
+        EXPECT_GT(row["us"], 0) << row;
+        if (row["op"] == "matmul") {
+          EXPECT_GT(row["floor_share"], 0) << row;
+        }
+      }
+      EXPECT_EQ(n_calls, step["calls"]) << table;
+      EXPECT_NEAR(share, 1, 0.5) << table;  // of medians: about one
+    }
+  }
+  EXPECT_EQ(json["decode"][0]["context"], 5);
+  EXPECT_EQ(json["prefill"][0]["tokens"], 20);
+  const Ran text = millrace("bench tiny -t 1 --ops -n 2");
+  EXPECT_TRUE(holds(text, "% of floor") && holds(text, "rmsnorm")) << text.text;
+  EXPECT_FALSE(holds(text, "prefill")) << "only with -p";
+  EXPECT_EQ(millrace("bench --ops 2>/dev/null").exit_code, 2);
+  EXPECT_TRUE(holds(millrace("bench tiny --ops --device cuda 2>&1"), "not available on cuda"));
+}
+
+// Calls and waits of a lane follow each other inside the step that they belong to.
+TEST(Cli, ATraceIsNested) {
+  const TempFolder folder("millrace_trace_");
+  const std::string path = folder.path + "/trace.json";
+  ASSERT_EQ(millrace("bench tiny -t 2 --trace " + path + " 2>/dev/null").exit_code, 0);
+  const auto json = read_json(path);
+  ASSERT_TRUE(json.is_object());
+  struct Step {
+    double begin, end;
+    int n_calls[2] = {0, 0};
+    double busy_us[2] = {0, 0};
+  };
+  std::vector<Step> steps;
+  double last_us[2] = {0, 0};
+  constexpr double kRounding = 0.01;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] == "M") continue;
+    ASSERT_EQ(event["ph"], "X");
+    const double begin = event["ts"], dur = event["dur"];
+    EXPECT_GE(dur, 0);
+    const int tid = event["tid"];
+    if (tid == 0) {
+      steps.push_back({begin, begin + dur});
+      continue;
+    }
+    ASSERT_LE(tid, 2);
+    Step& step = steps.back();
+    EXPECT_GE(begin + kRounding, std::max(step.begin, last_us[tid - 1])) << event;
+    EXPECT_LE(begin + dur, step.end + kRounding) << event;
+    last_us[tid - 1] = begin + dur;
+    step.busy_us[tid - 1] += dur;
+    if (event["cat"] == "wait") continue;
+    ++step.n_calls[tid - 1];
+    for (const char* key : {"variant", "class", "split", "rows"})
+      EXPECT_TRUE(event["args"].contains(key)) << event;
+  }
+  ASSERT_EQ(steps.size(), 5u);
+  for (const Step& step : steps) {
+    EXPECT_GT(step.n_calls[0], 0);
+    EXPECT_EQ(step.n_calls[0], steps[0].n_calls[0]);
+    EXPECT_EQ(step.n_calls[1], steps[0].n_calls[0]);
+    for (const double busy_us : step.busy_us) EXPECT_LE(busy_us, step.end - step.begin + kRounding);
+  }
+  EXPECT_EQ(millrace("bench tiny --trace /nowhere/x 2>/dev/null").exit_code, 1);
+}
+
+// The variant that a model's products run as, by --ops.
+std::string matmul_variant(const std::string& before) {
+  const Ran ran = millrace("bench tiny -t 1 --ops -n 1 --json 2>/dev/null", before);
+  const auto json = nlohmann::json::parse(ran.text, nullptr, false);
+  if (!json.is_object()) return "failed: " + ran.text;
+  for (const auto& row : json["decode"][0]["shapes"])
+    if (row["op"] == "matmul") return row["variant"];
+  return "none";
+}
+
+TEST(Cli, AProfileIsReadWhereItFitsTheMachine) {
+  const TempFolder folder("millrace_state_");
+  const std::string own = "MILLRACE_PROFILE= XDG_STATE_HOME=" + folder.path;
+  const std::string path = folder.path + "/millrace/profile.json";
+  const Ran wrote = millrace(
+      "bench rmsnorm --case 1x576_f32 --quick --seconds 0.02 --no-store --write-profile default "
+      "2>&1 >/dev/null",
+      own);
+  EXPECT_TRUE(holds(wrote, path.c_str())) << wrote.text;
+  auto profile = read_json(path);
+  ASSERT_TRUE(profile.is_object());
+  EXPECT_EQ(millrace("run tiny -t 1 -p Once -n 1 2>&1 >/dev/null", own).text, "");
+
+  const std::string first = matmul_variant(own);
+  const auto json = nlohmann::json::parse(
+      millrace("bench tiny -t 1 --ops -n 1 --json 2>/dev/null").text, nullptr, false);
+  profile["entries"] = nlohmann::json::array();
+  for (const auto& row : json["decode"][0]["shapes"])
+    if (row["op"] == "matmul")
+      profile["entries"].push_back({{"op", "matmul"}, {"key", row["shape"]}, {"variant", "avx2"}});
+  std::ofstream(path) << profile;
+  EXPECT_EQ(matmul_variant(own), "avx2") << "the profile's, not " << first;
+  EXPECT_EQ(matmul_variant(own + " MILLRACE_PROFILE=off"), first);
+  EXPECT_EQ(matmul_variant("MILLRACE_PROFILE=" + path), "avx2");
+
+  profile["machine"] = "another";
+  std::ofstream(path) << profile;
+  const Ran foreign = millrace("run tiny -t 1 -p Once -n 1 2>&1 >/dev/null", own);
+  EXPECT_EQ(foreign.exit_code, 0);
+  EXPECT_TRUE(holds(foreign, "ignoring the profile") && holds(foreign, path.c_str()))
+      << foreign.text;
+  EXPECT_EQ(matmul_variant(own), first);
+}
+
+TEST(Cli, ADamagedProfileIsAnErrorThatSaysHowToGoOn) {
+  const TempFolder folder("millrace_damaged_");
+  const std::string path = folder.path + "/p.json";
+  const std::string run = "run tiny -t 1 -p Once -n 1 2>&1 >/dev/null";
+  const Ran missing = millrace(run, "MILLRACE_PROFILE=" + path);
+  EXPECT_TRUE(missing.exit_code != 0 && holds(missing, path.c_str())) << missing.text;
+  std::ofstream(path) << "{\"format\": 3}";
+  const Ran ran = millrace(run, "MILLRACE_PROFILE=" + path);
+  EXPECT_NE(ran.exit_code, 0);
+  EXPECT_TRUE(holds(ran, path.c_str()) && holds(ran, "MILLRACE_PROFILE=off")) << ran.text;
+}
+
+TEST(Cli, LogitsThatAreNotFiniteAreAnError) {
+  const TempFolder folder("millrace_nan_");
+  const std::string path = folder.path + "/nan.gguf";
+  ASSERT_EQ(millrace("make-model tiny-llama " + path + " --type f32 >/dev/null 2>&1").exit_code, 0);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-4096, std::ios::end);  // of the last tensor
+  file << std::string(4096, '\xff');
+  file.close();
+  std::ofstream(folder.path + "/text") << "some text to expect";
+  const Ran logits = millrace("logits " + path + " -t 1 --tokens 1,2,3 2>&1");
+  EXPECT_EQ(logits.exit_code, 1);
+  EXPECT_TRUE(holds(logits, "not finite at position 2")) << logits.text;
+  const Ran all = millrace("logits " + path + " -t 1 --tokens 1,2,3 --all --json 2>&1");
+  EXPECT_TRUE(all.exit_code == 1 && holds(all, "not finite at position 0")) << all.text;
+  const Ran perplexity = millrace("perplexity " + path + " " + folder.path + "/text -t 1 2>&1");
+  EXPECT_EQ(perplexity.exit_code, 1);
+  EXPECT_TRUE(holds(perplexity, "not finite at position 0")) << perplexity.text;
 }
 
 }  // namespace

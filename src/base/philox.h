@@ -1,6 +1,6 @@
 // Philox 4x32-10 (Salmon et al., 2011): random numbers by counter. The draw for (seed, position,
-// choice) is a pure function of the three, so a sample does not depend on what else was drawn, or by
-// whom.
+// choice) is a pure function of the three, so a sample does not depend on what else was drawn, or
+// by whom.
 #pragma once
 
 #include <array>

@@ -7,9 +7,12 @@
 #include "base/clock.h"
 #include "cli/bench_chain.h"
 #include "cli/bench_model.h"
+#include "cli/bench_ops.h"
+#include "cli/bench_trace.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/open_model.h"
+#include "cli/profile_file.h"
 #include "cli/recorder.h"
 #include "kernels/pick.h"
 #include "lab/report.h"
@@ -61,12 +64,12 @@ class Printer : public lab::Listener {
   bool headed_ = false;
 };
 
-// What would be measured, and which variant a program built now would pick (MILLRACE_FORCE has its
-// say).
+// What would be measured, and which variant a program built now would pick (MILLRACE_FORCE and the
+// profile have their say).
 Status print_list(const std::vector<lab::PlanItem>& plan, const Options& options,
                   const Machine& machine) {
   MILLRACE_ASSIGN(const Force force, Force::from_environment());
-  const Profile profile;
+  MILLRACE_ASSIGN(const Profile profile, load_profile(machine));
   const PickFrom from{machine, profile, force,
                       options.device == "cuda" ? DeviceKind::cuda : DeviceKind::cpu};
   auto rows = nlohmann::json::array();
@@ -150,9 +153,10 @@ Status write_profile(const Options& options, const lab::SessionResult& result,
   Profile profile = lab::profile_of(result.cases, target);
   profile.machine = fingerprint(machine);
   profile.written = utc_now();
-  MILLRACE_TRY(profile.write(options.profile));
+  MILLRACE_ASSIGN(const std::string path, profile_to_write(options.profile));
+  MILLRACE_TRY(profile.write(path));
   fmt::print(stderr, "millrace: {} choices differ from the default; written to {}\n",
-             profile.size(), options.profile);
+             profile.size(), path);
   return {};
 }
 
@@ -271,9 +275,20 @@ bool names_model(const Options& options) {
          (options.filter.ops.size() == 1 && op_named(options.filter.ops[0]) == nullptr);
 }
 
+int bench_whole(const BenchModelOptions& options) {
+  if (!options.trace.empty())
+    if (const int failed = bench_trace(options); failed != 0 || !options.ops) return failed;
+  return options.ops ? bench_ops(options) : bench_model(options);
+}
+
 int run_bench(Options& options) {
   if (options.chain) return bench_chain(options.recording, options.json);
-  if (!names_model(options)) return bench(options);
+  if (!names_model(options)) {
+    if (options.model.ops || !options.model.trace.empty())
+      return fail(error(Code::invalid_argument, "{} needs a model: millrace bench MODEL",
+                        options.model.ops ? "--ops" : "--trace"));
+    return bench(options);
+  }
   if (options.model.model.empty()) options.model.model = options.filter.ops[0];
   if (const auto file = open_model(options.model.model); file.status().code() == Code::not_found)
     return fail(error(Code::not_found, "'{}' is neither an op ({}) nor a model: {}",
@@ -281,7 +296,7 @@ int run_bench(Options& options) {
   options.model.threads = options.threads;
   options.model.json = options.json;
   options.model.device = options.device;
-  return bench_model(options.model);
+  return bench_whole(options.model);
 }
 
 void add_model_bench(Command& command, BenchModelOptions& model) {
@@ -289,10 +304,11 @@ void add_model_bench(Command& command, BenchModelOptions& model) {
   whole.option("-m,--model", model.model, "Path of a model, or a name from 'millrace models'")
       .type_name("MODEL")
       .excludes(command.find("op"));
-  whole.option("-p,--n-prompt", model.prompts, "Prompt lengths in tokens, separated by commas")
+  whole
+      .option("-p,--n-prompt", model.prompts,
+              "Prompt lengths in tokens, separated by commas (default: 512)")
       .delimiter(',')
-      .range(1, 1 << 20)
-      .show_default();
+      .range(1, 1 << 20);
   whole.option("-n,--n-gen", model.n_decode, "Number of tokens to decode")
       .range(1, 1 << 20)
       .show_default();
@@ -306,6 +322,12 @@ void add_model_bench(Command& command, BenchModelOptions& model) {
   whole.option("-r,--repetitions", model.repeats, "Number of repetitions")
       .range(1, 1000)
       .show_default();
+  whole.flag("--ops", model.ops,
+             "Time each op of a decode step instead, and of a prefill step if -p is given");
+  whole
+      .option("--trace", model.trace,
+              "Write a trace of one prefill step and a few decode steps, for ui.perfetto.dev")
+      .type_name("FILE");
 }
 
 }  // namespace
@@ -341,7 +363,8 @@ void add_bench(App& app, const std::string& command_line) {
   command.flag("--no-store", options->recording.no_store, "Do not store the run");
   command
       .option("--write-profile", options->profile,
-              "Write the fastest variant of each class to this profile")
+              "Write the fastest variant of each class to this profile; 'default' is the one that "
+              "models are run with")
       .type_name("FILE");
   command.flag("--quick", options->quick, "Fewer samples, less verification");
   command.flag("--list", options->list,

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/philox.h"
+#include "cli/bench_steps.h"
 #include "cli/commands.h"
 #include "cli/model_session.h"
 #include "machine/ceilings.h"
@@ -46,14 +46,6 @@ struct Row {
     return shares.median();
   }
 };
-
-std::vector<int32_t> random_tokens(int64_t n, int64_t n_vocab) {
-  Rng rng(1);
-  std::vector<int32_t> out(static_cast<size_t>(n));
-  for (int32_t& token : out)
-    token = static_cast<int32_t>(rng.below(static_cast<uint64_t>(n_vocab)));
-  return out;
-}
 
 template <class Body>
 Result<double> seconds_of(Body&& body) {
@@ -129,6 +121,7 @@ class Bench {
       const int64_t n = std::min(kTokensAProbe, options_.n_decode - i);
       MILLRACE_ASSIGN(const double s, seconds_of([&] { return decode_steps(context + i, n); }));
       out.seconds += s;
+      if (options_.device == "cuda") continue;           // its memory is not what the probe reads
       const double gbps = probe_.now({}).read_gbps_all;  // 0 where memory is short
       if (gbps > 0) out.floor_s += bytes_read(context + i, n) / (gbps * 1e9);
     }
@@ -186,19 +179,23 @@ struct Report {
   double load_s = 0, first_token_s = 0, read_gbps = 0;
   size_t pss_bytes = 0, weight_bytes = 0, token_weight_bytes = 0, llc_bytes = 0;
   int n_lanes = 0;
-  std::string noise;
+  std::string noise, fingerprint, gpu;
 
   bool weights_fit_cache() const { return weight_bytes <= llc_bytes; }
 };
 
 void print(const Report& report, const BenchModelOptions& options) {
   if (!options.json) {
-    fmt::print("{} threads, {:.1f} MB of weights", report.n_lanes,
-               static_cast<double>(report.weight_bytes) * 1e-6);
+    if (options.device == "cuda")
+      fmt::print("{}", report.gpu);
+    else
+      fmt::print("{} threads", report.n_lanes);
+    fmt::print(", {:.1f} MB of weights", static_cast<double>(report.weight_bytes) * 1e-6);
     if (report.token_weight_bytes < report.weight_bytes)
       fmt::print(", {:.1f} MB of them per token",
                  static_cast<double>(report.token_weight_bytes) * 1e-6);
-    fmt::print(", {:.1f} GB/s read\n", report.read_gbps);
+    if (report.read_gbps > 0) fmt::print(", {:.1f} GB/s read", report.read_gbps);
+    fmt::print(", numerics {}\n", report.fingerprint);
     fmt::print("loaded in {:.3f} s, first token after {:.3f} s, {:.1f} MB of memory in use\n\n",
                report.load_s, report.first_token_s, static_cast<double>(report.pss_bytes) * 1e-6);
     fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10}\n", "", "tokens", "context",
@@ -214,6 +211,7 @@ void print(const Report& report, const BenchModelOptions& options) {
   }
   nlohmann::json out = {{"model", options.model},
                         {"lanes", report.n_lanes},
+                        {"fingerprint", report.fingerprint},
                         {"load_s", report.load_s},
                         {"load_to_first_token_s", report.first_token_s},
                         {"pss_bytes", report.pss_bytes},
@@ -252,9 +250,14 @@ Result<Report> measure(const BenchModelOptions& options) {
   report.token_weight_bytes = engine.network().weight_bytes_of_a_row();
   report.llc_bytes = session->machine().llc_bytes;
   report.n_lanes = session->team().size();
-  const Ceilings ceilings = measure_ceilings(session->machine(), Effort::quick);
-  report.read_gbps = report.n_lanes == 1 ? ceilings.read_gbps_one : ceilings.read_gbps_all;
-  report.noise = ceilings.noise;
+  report.fingerprint = engine.fingerprint();
+  if (options.device == "cuda") {
+    report.gpu = session->machine().gpus.front().name;
+  } else {
+    const Ceilings ceilings = measure_ceilings(session->machine(), Effort::quick);
+    report.read_gbps = report.n_lanes == 1 ? ceilings.read_gbps_one : ceilings.read_gbps_all;
+    report.noise = ceilings.noise;
+  }
   CeilingProbe probe(session->machine(), session->team());
   Bench bench(engine, seq, options, probe);
   for (const int64_t n : options.prompts) {
@@ -270,7 +273,9 @@ Result<Report> measure(const BenchModelOptions& options) {
 
 }  // namespace
 
-int bench_model(const BenchModelOptions& options) {
+int bench_model(const BenchModelOptions& asked) {
+  BenchModelOptions options = asked;
+  if (options.prompts.empty()) options.prompts = {kPromptTokens};
   auto report = measure(options);
   if (!report.ok()) return fail(report.status());
   print(report.value(), options);

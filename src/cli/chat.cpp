@@ -12,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_session.h"
 #include "cli/sampling_options.h"
+#include "cli/state_file.h"
 #include "engine/language_model.h"
 
 namespace millrace::cli {

@@ -9,7 +9,7 @@ namespace millrace::cli {
 
 struct ContextMemory {
   size_t available_bytes = 0;
-  size_t weight_bytes = 0;
+  size_t weight_bytes = 0;  // and what else does not grow with the context
   size_t kv_bytes_per_token = 0;
 };
 

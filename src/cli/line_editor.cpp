@@ -153,21 +153,4 @@ Line LineEditor::read(const std::string& prompt) {
   return {Line::Kind::text, text};
 }
 
-std::string state_file(const std::string& name) {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  std::filesystem::path folder;
-  if (state != nullptr && *state == '/')
-    folder = state;
-  else if (home != nullptr && *home != '\0')
-    folder = std::filesystem::path(home) / ".local" / "state";
-  else
-    return "";
-  std::error_code failed;
-  std::filesystem::create_directories(folder / "millrace", failed);
-  if (failed) return "";
-  std::filesystem::permissions(folder / "millrace", std::filesystem::perms::owner_all, failed);
-  return folder / "millrace" / name;
-}
-
 }  // namespace millrace::cli

@@ -35,7 +35,4 @@ class LineEditor final : public LineSource {
   std::unique_ptr<Libedit> edit_;
 };
 
-// $XDG_STATE_HOME/millrace/NAME, its folder made; empty when there is no home.
-std::string state_file(const std::string& name);
-
 }  // namespace millrace::cli

@@ -74,6 +74,7 @@ Status print_logits(const Options& options) {
   MILLRACE_ASSIGN(auto session, ModelSession::load(model, {.max_outputs = 64}));
   Engine& engine = session->engine();
   MILLRACE_ASSIGN(const int seq, engine.open());
+  if (!options.json) fmt::print(stderr, "millrace: numerics {}\n", engine.fingerprint());
   if (!options.npy.empty()) return write_npy(options, engine, seq);
   const auto tokenizer = load_tokenizer(engine.file());
   Printer printer(options, tokenizer.ok() ? &tokenizer.value() : nullptr);
@@ -84,6 +85,7 @@ Status print_logits(const Options& options) {
   } else {
     MILLRACE_TRY(compute(engine, seq, options.tokens));
     MILLRACE_ASSIGN(const auto logits, engine.logits(0));
+    MILLRACE_TRY(check_finite(logits, std::ssize(options.tokens) - 1));
     printer.row(options.tokens.size() - 1, logits);
   }
   printer.end();

@@ -31,7 +31,8 @@ int run(int argc, char** argv) {
       "Millrace: an LLM inference engine, and the lab that measures its kernels",
       "millrace " MILLRACE_VERSION,
       "The environment variable MILLRACE_LOG (debug, info, warning, error or off) sets what is\n"
-      "logged on stderr.");
+      "logged on stderr. MILLRACE_PROFILE names the profile of measured kernels that models run\n"
+      "with, or is off (default: what 'bench --write-profile default' wrote).");
   add_bench(app, command_line(argc, argv));
   add_chat(app);
   add_detokenize(app);

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/open_model.h"
+#include "cli/profile_file.h"
 #include "machine/find_host.h"
 #include "memory/host.h"
 #include "model/config.h"
@@ -39,6 +40,19 @@ int64_t mappable(int64_t n_ctx, const ContextMemory& memory) {
   return n_ctx;
 }
 
+// Layers with a window take the same memory for every context that is longer than it.
+ContextMemory context_memory(const ModelOptions& options, const ModelSession::Needs& needs,
+                             const Config& config, ContextMemory memory) {
+  for (const KvGroup& group : kv_groups(config)) {
+    const int64_t bytes = needs.max_seqs * kv_bytes_per_token(config, group, kv_type_of(options));
+    if (group.window == 0)
+      memory.kv_bytes_per_token += static_cast<size_t>(bytes);
+    else
+      memory.weight_bytes += static_cast<size_t>(bytes * std::min(group.window, config.n_ctx));
+  }
+  return memory;
+}
+
 int64_t context_of(const ModelOptions& options, const ModelSession::Needs& needs,
                    const ModelFile& file, const Config& config, const Machine& machine) {
   if (options.n_ctx > config.n_ctx && !needs.any_context)
@@ -47,9 +61,8 @@ int64_t context_of(const ModelOptions& options, const ModelSession::Needs& needs
                "trained for; its quality degrades past that length\n",
                options.n_ctx, config.n_ctx);
   if (options.n_ctx > 0) return options.n_ctx;
-  const int64_t kv_bytes = needs.max_seqs * kv_bytes_per_token(config, kv_type_of(options));
-  const ContextMemory memory{machine.memory_available_bytes, tensor_bytes(file),
-                             static_cast<size_t>(kv_bytes)};
+  const ContextMemory memory =
+      context_memory(options, needs, config, {machine.memory_available_bytes, tensor_bytes(file)});
   const int64_t n_ctx = mappable(default_context(config.n_ctx, memory), memory);
   if (n_ctx < config.n_ctx)
     fmt::print(stderr,
@@ -115,6 +128,7 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   const bool on_cuda = options.device == "cuda";
   session->machine_ = on_cuda ? find_machine() : find_host();
   MILLRACE_ASSIGN(session->force_, Force::from_environment());
+  MILLRACE_ASSIGN(session->profile_, load_profile(session->machine_));
   MILLRACE_ASSIGN(ModelFile file, open_model(options.model));
   MILLRACE_ASSIGN(const Config config, read_config(file));
   MILLRACE_TRY(validate(config));
@@ -143,6 +157,12 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
     fmt::print(stderr, "millrace: warning: {}\n", warning);
   session->load_seconds_ = static_cast<double>(now_ns() - start_ns) * 1e-9;
   return session;
+}
+
+Result<LanguageModel> ModelSession::language_model() {
+  auto model = LanguageModel::make(*engine_, *team_, *from_);
+  if (model.ok()) print_warnings(model->tokenizer());
+  return model;
 }
 
 }  // namespace millrace::cli

@@ -45,8 +45,8 @@ class ModelSession {
   Team& team() { return *team_; }
   const PickFrom& pick_from() const { return *from_; }
   Engine& engine() { return *engine_; }
-  // With its tokenizer, template and sampler.
-  Result<LanguageModel> language_model() { return LanguageModel::make(*engine_, *team_, *from_); }
+  // With its tokenizer, template and sampler; what had to be assumed of them, stderr says.
+  Result<LanguageModel> language_model();
   const std::string& name() const { return name_; }  // of the model, for people
   double load_seconds() const { return load_seconds_; }
 

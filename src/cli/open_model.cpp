@@ -83,4 +83,15 @@ Result<ModelFile> open_model(const std::string& name) {
   return open_model_file(path);
 }
 
+void print_warnings(const Tokenizer& tokenizer) {
+  for (const std::string& warning : tokenizer.warnings())
+    fmt::print(stderr, "millrace: warning: {}\n", warning);
+}
+
+Result<Tokenizer> open_tokenizer(const ModelFile& file) {
+  auto tokenizer = load_tokenizer(file);
+  if (tokenizer.ok()) print_warnings(*tokenizer);
+  return tokenizer;
+}
+
 }  // namespace millrace::cli

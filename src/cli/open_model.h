@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "cli/app.h"
 #include "files/model_file.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace millrace::cli {
 
@@ -24,5 +25,9 @@ Status take_model(std::string& model, std::vector<std::string>& arguments, size_
 // downloaded where it is not here; if that fails, the small one that comes with the program, which
 // a line on stderr says.
 Result<ModelFile> open_model(const std::string& name);
+
+// Its tokenizer; what had to be assumed of it, lines on stderr say.
+Result<Tokenizer> open_tokenizer(const ModelFile& file);
+void print_warnings(const Tokenizer& tokenizer);
 
 }  // namespace millrace::cli

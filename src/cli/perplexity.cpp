@@ -29,6 +29,7 @@ struct Options {
 struct Sum {
   double logprob = 0;
   int64_t n_tokens = 0;
+  std::string fingerprint = {};  // of the numerics
 
   double perplexity() const { return std::exp(-logprob / static_cast<double>(n_tokens)); }
 };
@@ -53,14 +54,14 @@ Result<Sum> measure(Options& options) {
   MILLRACE_ASSIGN(const std::string text, read_text_file(file, kMaxText));
   MILLRACE_ASSIGN(auto session,
                   ModelSession::load(model, {.max_outputs = 64, .quiet = options.json}));
-  MILLRACE_ASSIGN(const Tokenizer tokenizer, load_tokenizer(session->engine().file()));
+  MILLRACE_ASSIGN(const Tokenizer tokenizer, open_tokenizer(session->engine().file()));
   MILLRACE_ASSIGN(const std::vector<int32_t> tokens, tokenizer.encode(text, true));
   if (tokens.size() < 2)
     return error(Code::invalid_argument,
                  "{}: the text has {} tokens, and perplexity needs at least 2", file,
                  tokens.size());
   Progress progress("perplexity");
-  Sum sum;
+  Sum sum{.fingerprint = session->engine().fingerprint()};
   const auto step = static_cast<size_t>(options.window);
   for (size_t first = 0; first + 1 < tokens.size(); first += step) {
     const size_t end = std::min(first + step, tokens.size());
@@ -80,7 +81,9 @@ int run_perplexity(Options& options) {
   if (!sum.ok()) return fail(sum.status());
   const double perplexity = sum.value().perplexity();
   if (options.json)
-    print_json(nlohmann::json{{"perplexity", perplexity}, {"tokens", sum.value().n_tokens}});
+    print_json(nlohmann::json{{"perplexity", perplexity},
+                              {"tokens", sum.value().n_tokens},
+                              {"fingerprint", sum.value().fingerprint}});
   else
     fmt::print("perplexity {:.4f} over {} tokens\n", perplexity, sum.value().n_tokens);
   return 0;

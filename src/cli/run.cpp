@@ -85,9 +85,13 @@ int run_command(const Options& options) {
   if (!generated.ok()) return fail(generated.status());
   const Generated& g = generated.value();
   if (options.json) {
-    const nlohmann::json out = {{"text", output.text},          {"tokens", output.tokens},
-                                {"finish", name_of(g.finish)},  {"prompt_tokens", g.n_prompt},
-                                {"prompt_seconds", g.prompt_s}, {"seconds", g.tokens_s}};
+    const nlohmann::json out = {{"text", output.text},
+                                {"tokens", output.tokens},
+                                {"finish", name_of(g.finish)},
+                                {"prompt_tokens", g.n_prompt},
+                                {"prompt_seconds", g.prompt_s},
+                                {"seconds", g.tokens_s},
+                                {"fingerprint", session.value()->engine().fingerprint()}};
     print_json(out);
   } else {
     fmt::print("\n");

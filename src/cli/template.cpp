@@ -115,7 +115,7 @@ Result<Loaded> load(const Options& options) {
   }
   Loaded out{std::move(*chat_template), std::nullopt};
   if (options.tokens) {
-    MILLRACE_ASSIGN(out.tokenizer, load_tokenizer(*file));
+    MILLRACE_ASSIGN(out.tokenizer, open_tokenizer(*file));
   }
   return out;
 }

@@ -42,9 +42,9 @@ Result<std::string> input_of(const Options& options) {
   return read_stdin();
 }
 
-Result<Tokenizer> open_tokenizer(const std::string& model) {
+Result<Tokenizer> tokenizer_of(const std::string& model) {
   MILLRACE_ASSIGN(const ModelFile file, open_model(model));
-  return load_tokenizer(file);
+  return open_tokenizer(file);
 }
 
 nlohmann::ordered_json to_json(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
@@ -58,7 +58,7 @@ int tokenize(Options& options) {
   const size_t n_texts = options.file.empty() ? 1 : 0;
   const Status taken = take_model(options.model, options.arguments, 0, n_texts);
   if (!taken.ok()) return fail(taken);
-  auto tokenizer = open_tokenizer(options.model);
+  auto tokenizer = tokenizer_of(options.model);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   auto text = input_of(options);
   if (!text.ok()) return fail(text.status());
@@ -93,7 +93,7 @@ Result<std::vector<int32_t>> parse_ids(std::string_view text, int32_t n_tokens) 
 int detokenize(Options& options) {
   const Status taken = take_model(options.model, options.arguments, 0, SIZE_MAX);
   if (!taken.ok()) return fail(taken);
-  auto tokenizer = open_tokenizer(options.model);
+  auto tokenizer = tokenizer_of(options.model);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   std::string list = fmt::format("{}", fmt::join(options.arguments, " "));
   if (options.arguments.empty()) {

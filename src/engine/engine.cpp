@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/hash.h"
 #include "kernels/classes.h"
@@ -41,24 +43,38 @@ int64_t pages_of_a_sequence(const KvGroup& group, const EngineOptions& o) {
 
 }  // namespace
 
+// Of a budget every group first gets what one sequence needs at least (all of a window, one page of
+// what sees everything), and then its share of the rest by what all sequences could use.
 Status Engine::make_pools(const Config& config) {
   const std::vector<KvGroup> groups = kv_groups(config);
-  double wanted_bytes = 0;
-  for (const KvGroup& group : groups)
-    wanted_bytes +=
-        static_cast<double>(options_.max_seqs * pages_of_a_sequence(group, options_) * kPageTokens *
-                            kv_bytes_per_token(config, group, options_.kv_type));
-  const double share =
-      options_.kv_bytes == 0 ? 1 : static_cast<double>(options_.kv_bytes) / wanted_bytes;
+  std::vector<int64_t> least, most;
+  double least_bytes = 0, more_bytes = 0;
   for (const KvGroup& group : groups) {
-    const auto wanted =
-        static_cast<double>(options_.max_seqs * pages_of_a_sequence(group, options_));
-    const auto n_pages = static_cast<int64_t>(wanted * share);
-    if (n_pages < 1)
-      return error(Code::invalid_argument,
-                   "{} bytes of KV are less than one page of {} tokens; give more",
-                   options_.kv_bytes, kPageTokens);
-    MILLRACE_ASSIGN(KvPages pool, KvPages::make(config, group, options_.kv_type, n_pages, device_));
+    const int64_t one = pages_of_a_sequence(group, options_);
+    const auto page_bytes =
+        static_cast<double>(kPageTokens * kv_bytes_per_token(config, group, options_.kv_type));
+    least.push_back(group.window == 0 ? 1 : one);
+    most.push_back(options_.max_seqs * one);
+    least_bytes += static_cast<double>(least.back()) * page_bytes;
+    more_bytes += static_cast<double>(most.back() - least.back()) * page_bytes;
+  }
+  const auto budget = static_cast<double>(options_.kv_bytes);
+  if (options_.kv_bytes != 0 && budget < least_bytes)
+    return error(Code::invalid_argument,
+                 "{} bytes of KV are less than the {:.0f} that one sequence needs; give more",
+                 options_.kv_bytes, least_bytes);
+  const double share =
+      options_.kv_bytes == 0 || more_bytes == 0 ? 1 : (budget - least_bytes) / more_bytes;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const double n_pages =
+        static_cast<double>(least[i]) + share * static_cast<double>(most[i] - least[i]);
+    if (n_pages * kPageTokens > static_cast<double>(std::numeric_limits<int32_t>::max()))
+      return error(Code::out_of_memory,
+                   "{:.0f} KV pages of {} tokens are too many; give a smaller "
+                   "context or budget",
+                   n_pages, kPageTokens);
+    MILLRACE_ASSIGN(KvPages pool, KvPages::make(config, groups[i], options_.kv_type,
+                                                static_cast<int64_t>(n_pages), device_));
     pools_.push_back(std::move(pool));
   }
   return {};
@@ -104,8 +120,12 @@ Result<std::unique_ptr<Engine>> Engine::load(ModelFile file, Device& device, Tea
   engine->seqs_.resize(static_cast<size_t>(bounded.max_seqs));
   for (Sequence& s : engine->seqs_) s.pages.resize(engine->pools_.size());
   engine->outputs_.reserve(static_cast<size_t>(bounded.max_seqs));
-  if (device.kind() == DeviceKind::cuda)
-    engine->read_back_.resize(static_cast<size_t>(bounded.max_outputs * config.n_vocab));
+  engine->taken_.reserve(engine->pools_.size() *
+                         static_cast<size_t>(bounded.max_rows / kPageTokens + bounded.max_seqs));
+  if (device.kind() == DeviceKind::cuda) {
+    const auto n = static_cast<size_t>(bounded.max_outputs * config.n_vocab);
+    MILLRACE_ASSIGN(engine->read_back_, PinnedBuffer::make(n * sizeof(float)));
+  }
   return engine;
 }
 
@@ -166,43 +186,76 @@ void Engine::close(int seq) {
   s.is_open = false;
 }
 
-int64_t Engine::keep(int seq, int64_t n) {
-  Sequence& s = at(seq);
-  n = std::min(n, static_cast<int64_t>(s.tokens.size()));
+// Whether each window still has the pages that the row after the first n tokens sees.
+bool Engine::has_seen_pages(const Sequence& s, int64_t n) const {
   for (size_t group = 0; group < pools_.size(); ++group) {
     const int64_t window = pools_[group].group().window;
-    if (window == 0 || n == 0) continue;
-    const int64_t first = std::max<int64_t>(n - window + 1, 0) / kPageTokens;
+    const int64_t first = window == 0 ? 0 : std::max<int64_t>(n - window + 1, 0) / kPageTokens;
     for (int64_t page = first; page < ceil_div(n, kPageTokens); ++page)
-      if (s.pages[group][static_cast<size_t>(page)] < 0) n = 0;
+      if (s.pages[group][static_cast<size_t>(page)] < 0) return false;
   }
+  return true;
+}
+
+// The page that the next token goes to, if some of its tokens stay: it is written again, so it must
+// be this sequence's alone.
+int64_t Engine::open_last_page(const Sequence& s, int64_t n) {
+  const auto page = static_cast<size_t>(n / kPageTokens);
+  if (n % kPageTokens == 0) return n;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    if (const int32_t id = s.pages[group][page]; id >= 0 && pools_[group].references(id) > 1)
+      return n / kPageTokens * kPageTokens;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    if (const int32_t id = s.pages[group][page]; id >= 0) pools_[group].unseal(id);
+  return n;
+}
+
+int64_t Engine::keep(int seq, int64_t n) {
+  Sequence& s = at(seq);
+  n = open_last_page(s, std::min(n, static_cast<int64_t>(s.tokens.size())));
+  if (!has_seen_pages(s, n)) n = 0;
   for (size_t group = 0; group < pools_.size(); ++group)
     release_from(s, group, static_cast<size_t>(ceil_div(n, kPageTokens)));
   s.tokens.resize(static_cast<size_t>(n));
   return n;
 }
 
+// Page `page` of `from` for a sequence that has its first n tokens: shared where they fill it,
+// since nobody writes it then.
+Result<int32_t> Engine::share_page(const Sequence& from, size_t group, int64_t page, int64_t n) {
+  KvPages& pool = pools_[group];
+  const int32_t id = from.pages[group][static_cast<size_t>(page)];
+  if (id < 0) return id;
+  if ((page + 1) * kPageTokens <= n) {
+    pool.retain(id);
+    return id;
+  }
+  MILLRACE_ASSIGN(const int32_t mine, pool.take());
+  if (Status copied = device_.copy(pool.page(mine), pool.page(id), pool.page_bytes());
+      !copied.ok()) {
+    pool.release(mine);
+    return copied;
+  }
+  return mine;
+}
+
 Result<int> Engine::fork(int seq, int64_t n) {
-  MILLRACE_ASSIGN(const int copy, open());
-  Sequence &from = at(seq), &to = at(copy);
+  const Sequence& from = at(seq);
   MILLRACE_CHECK(n >= 0 && n <= static_cast<int64_t>(from.tokens.size()), "the first {} of {}", n,
                  from.tokens.size());
-  for (size_t group = 0; group < pools_.size(); ++group) {
+  if (!has_seen_pages(from, n))
+    return error(Code::unavailable, "of the first {} tokens a layer's window has let go", n);
+  MILLRACE_ASSIGN(const int copy, open());
+  Sequence& to = at(copy);
+  for (size_t group = 0; group < pools_.size(); ++group)
     for (int64_t page = 0; page < ceil_div(n, kPageTokens); ++page) {
-      const int32_t id = from.pages[group][static_cast<size_t>(page)];
-      const bool is_shared = id < 0 || pools_[group].is_sealed(id);
-      auto mine = is_shared ? Result<int32_t>(id) : pools_[group].take();
-      if (!mine.ok()) {
+      const auto id = share_page(from, group, page, n);
+      if (!id.ok()) {
         close(copy);
-        return mine.status();
+        return id.status();
       }
-      to.pages[group].push_back(mine.value());
-      if (is_shared && id >= 0) pools_[group].retain(id);
-      if (!is_shared)
-        MILLRACE_TRY(device_.copy(pools_[group].page(mine.value()), pools_[group].page(id),
-                                  pools_[group].page_bytes()));
+      to.pages[group].push_back(id.value());
     }
-  }
   to.tokens.assign(from.tokens.begin(), from.tokens.begin() + n);
   return copy;
 }
@@ -336,10 +389,17 @@ Status Engine::step(std::span<const Work> batch) {
       inputs_.wanted()[i] = 0;
     status = inputs_.upload(device_);
     if (status.ok()) status = program.run(n_rows_, n_outputs_);
+    if (status.ok()) status = finish_on_device();
   }
-  is_read_back_ = false;
   status.ok() ? commit(batch) : roll_back();
   return status;
+}
+
+// A GPU is waited for: what it failed at is this step's, and its inputs can be written again.
+Status Engine::finish_on_device() {
+  if (device_.kind() == DeviceKind::cpu) return {};
+  const size_t bytes = static_cast<size_t>(n_outputs_ * config().n_vocab) * sizeof(float);
+  return device_.read(read_back_.data(), network_->program().logits(), bytes);
 }
 
 Result<std::span<const float>> Engine::logits(size_t work, int64_t row) {
@@ -349,13 +409,8 @@ Result<std::span<const float>> Engine::logits(size_t work, int64_t row) {
   MILLRACE_CHECK(row >= 0 && row < outputs.n, "row {} of {}", row, outputs.n);
   const auto width = static_cast<size_t>(config().n_vocab);
   const float* logits = network_->program().logits();
-  if (device_.kind() == DeviceKind::cuda) {
-    if (!is_read_back_)
-      MILLRACE_TRY(device_.read(read_back_.data(), logits,
-                                static_cast<size_t>(n_outputs_) * width * sizeof(float)));
-    is_read_back_ = true;
-    logits = read_back_.data();
-  }
+  if (device_.kind() == DeviceKind::cuda)
+    logits = reinterpret_cast<const float*>(read_back_.data());
   return std::span(logits + static_cast<size_t>(outputs.first + row) * width, width);
 }
 
@@ -373,16 +428,27 @@ Status compute(Engine& engine, int seq, std::span<const int32_t> tokens,
   return {};
 }
 
+Status check_finite(std::span<const float> logits, int64_t position) {
+  if (std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }))
+    return {};
+  return error(Code::corrupt,
+               "the model's logits are not finite at position {}: its weights are damaged, or its "
+               "values leave the range of f32",
+               position);
+}
+
 Status compute_all(Engine& engine, int seq, std::span<const int32_t> tokens,
                    const std::function<void(size_t row, std::span<const float> logits)>& on_row) {
   const auto most =
       static_cast<size_t>(std::min(engine.options().max_rows, engine.options().max_outputs));
+  const auto n_before = std::ssize(engine.tokens(seq));
   for (size_t first = 0; first < tokens.size();) {
     const size_t n = std::min(tokens.size() - first, most);
     MILLRACE_TRY(
         engine.step({.seq = seq, .tokens = tokens.subspan(first, n), .wants = Work::Logits::all}));
     for (size_t i = 0; i < n; ++i) {
       MILLRACE_ASSIGN(const auto logits, engine.logits(0, static_cast<int64_t>(i)));
+      MILLRACE_TRY(check_finite(logits, n_before + static_cast<int64_t>(first + i)));
       on_row(first + i, logits);
     }
     first += n;

@@ -62,13 +62,13 @@ class Engine {
 
   Result<int> open();  // a sequence of no tokens
   // A sequence that begins with the first n tokens of another: whole pages are shared, the rest of
-  // a page is copied.
+  // a page is copied. Unavailable where a layer's window has given back pages it would need.
   Result<int> fork(int seq, int64_t n);
   void close(int seq);
 
   std::span<const int32_t> tokens(int seq) const { return at(seq).tokens; }
   // Forgets what follows the first n tokens. Returns how many stay: fewer where a layer's window
-  // has given back the pages it would need.
+  // has given back the pages it would need, or where others share the page that would be written.
   int64_t keep(int seq, int64_t n);
 
   // All of it, or nothing: no pages, a full context, a token outside the vocabulary or a failing
@@ -76,8 +76,8 @@ class Engine {
   Status step(std::span<const Work> batch);
   Status step(const Work& work) { return step({&work, 1}); }
 
-  // Of the last step: the logits of work i, those of its row r where it wanted all. On a GPU they
-  // are read back when first asked for. Valid until the next step.
+  // Of the last step: the logits of work i, those of its row r where it wanted all. Valid until
+  // the next step.
   Result<std::span<const float>> logits(size_t work, int64_t row = -1);
 
   int64_t n_free_pages(size_t group = 0) const { return pools_[group].n_free(); }
@@ -103,8 +103,12 @@ class Engine {
   Status reserve(std::span<const Work> batch);
   Status reserve(const Work& work);
   void fill_rows(std::span<const Work> batch);
+  Status finish_on_device();
   void commit(std::span<const Work> batch);
   void roll_back();
+  bool has_seen_pages(const Sequence& s, int64_t n) const;
+  int64_t open_last_page(const Sequence& s, int64_t n);
+  Result<int32_t> share_page(const Sequence& from, size_t group, int64_t page, int64_t n);
   void release_from(Sequence& s, size_t group, size_t page);
   void release_before_window(Sequence& s);
 
@@ -121,8 +125,7 @@ class Engine {
   std::vector<Taken> taken_;  // pages of this step, in order
   std::vector<Outputs> outputs_;
   int64_t n_rows_ = 0, n_outputs_ = 0;
-  std::vector<float> read_back_;  // logits of a GPU's step
-  bool is_read_back_ = false;
+  PinnedBuffer read_back_;  // logits of a GPU's step
 };
 
 // Computes `tokens` after those that the sequence has, in steps of at most options().max_rows;
@@ -130,7 +133,10 @@ class Engine {
 Status compute(Engine& engine, int seq, std::span<const int32_t> tokens,
                const std::function<bool()>& stop = {});
 
-// The same with the logits of every token: on_row(i, logits) for token i.
+// NaN and infinite logits are no answer: the error names the token's position.
+Status check_finite(std::span<const float> logits, int64_t position);
+
+// The same with the logits of every token: on_row(i, logits) for token i. All are finite.
 Status compute_all(Engine& engine, int seq, std::span<const int32_t> tokens,
                    const std::function<void(size_t row, std::span<const float> logits)>& on_row);
 

@@ -209,6 +209,48 @@ TEST(Engine, a_fork_shares_full_pages_and_copies_the_rest) {
   EXPECT_EQ(engine.n_free_pages(), 4 * 3);
 }
 
+// The tokens after the first n of `prompt` are others; the logits must be those of a fresh
+// sequence.
+void expect_as_fresh(Engine& engine, int seq, std::vector<int32_t> begin) {
+  const std::vector<int32_t> others = {7, 8, 9, 10, 11};
+  ASSERT_TRUE(compute(engine, seq, others).ok());
+  const std::vector<float> got = copy_of(engine.logits(0).value());
+  begin.insert(begin.end(), others.begin(), others.end());
+  const int fresh = engine.open().value();
+  ASSERT_TRUE(compute(engine, fresh, begin).ok());
+  EXPECT_EQ(got, copy_of(engine.logits(0).value()));
+  engine.close(fresh);
+}
+
+TEST(Engine, a_fork_inside_a_full_page_leaves_the_original_alone) {
+  auto loaded = load(fixture("llama_tied"), 1, kOptions);
+  ASSERT_NE(loaded, nullptr);
+  Engine& engine = *loaded->engine;
+  const std::vector<int32_t> prompt = counted(100);
+  const int seq = engine.open().value();
+  ASSERT_TRUE(compute(engine, seq, prompt).ok());
+  const int copy = engine.fork(seq, 50).value();
+  expect_as_fresh(engine, copy, {prompt.begin(), prompt.begin() + 50});
+  expect_as_fresh(engine, seq, prompt);
+}
+
+TEST(Engine, what_is_kept_is_never_written_into_a_shared_page) {
+  auto loaded = load(fixture("llama_tied"), 1, kOptions);
+  ASSERT_NE(loaded, nullptr);
+  Engine& engine = *loaded->engine;
+  const std::vector<int32_t> prompt = counted(130);
+  const int seq = engine.open().value();
+  ASSERT_TRUE(compute(engine, seq, std::span(prompt).first(96)).ok());
+  ASSERT_TRUE(compute(engine, seq, std::span(prompt).subspan(96)).ok());
+  const int copy = engine.fork(seq, 130).value();
+  EXPECT_EQ(engine.keep(copy, 100), 64);  // the second page is shared
+  expect_as_fresh(engine, copy, {prompt.begin(), prompt.begin() + 64});
+  expect_as_fresh(engine, seq, prompt);
+  engine.close(copy);
+  EXPECT_EQ(engine.keep(seq, 100), 100);
+  expect_as_fresh(engine, seq, {prompt.begin(), prompt.begin() + 100});
+}
+
 // What a failed step must leave alone: tokens, pages, and the result of trying again.
 void expect_failure_changes_nothing(std::string_view failing_phase) {
   bool fails = false;

@@ -1,9 +1,13 @@
 #include "engine/fixture_test.h"
-#include "model/architecture.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
+
+#include "model/architecture.h"
+#include "model/make_model.h"
 
 namespace millrace {
 
@@ -20,6 +24,21 @@ std::vector<std::string> fixtures() {
 
 std::string tiny_model() {
   return std::string(MILLRACE_MODELS) + "/millrace-tiny.gguf";
+}
+
+MadeFile::MadeFile(std::string_view shape, std::string_view type, int64_t window, uint64_t seed)
+    : path_(fmt::format("{}/{}_{}_{}_{}_{}.gguf", testing::TempDir(), shape, type, window, seed,
+                        getpid())) {
+  ModelShape s = model_shape_named(shape).value();
+  s.n_ctx = 4096;
+  if (window != 0) s.window = window;
+  const auto made =
+      make_model(s, path_, {.type = quant_type_named(type).value(), .seed = seed, .stream = {}});
+  EXPECT_TRUE(made.ok()) << made.status().message();
+}
+
+MadeFile::~MadeFile() {
+  std::filesystem::remove(path_);
 }
 
 std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineOptions& options) {

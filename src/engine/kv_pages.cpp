@@ -41,6 +41,26 @@ int64_t kv_bytes_per_token(const Config& config, DType type) {
   return bytes;
 }
 
+int64_t kv_bytes_of_context(const Config& config, int64_t n, DType type) {
+  int64_t bytes = 0;
+  for (const KvGroup& group : kv_groups(config))
+    bytes += kv_bytes_per_token(config, group, type) *
+             (group.window == 0 ? n : std::min(n, group.window));
+  return bytes;
+}
+
+int64_t context_within(const Config& config, size_t bytes, DType type) {
+  int64_t fits = 0, too_long = config.n_ctx + 1;
+  while (too_long - fits > 1) {
+    const int64_t n = fits + (too_long - fits) / 2;
+    if (static_cast<size_t>(kv_bytes_of_context(config, n, type)) <= bytes)
+      fits = n;
+    else
+      too_long = n;
+  }
+  return fits;
+}
+
 Result<KvPages> KvPages::make(const Config& config, const KvGroup& group, DType type,
                               int64_t n_pages, Device& device) {
   KvPages out;

@@ -32,6 +32,11 @@ std::vector<KvGroup> kv_groups(const Config& config);
 int64_t kv_bytes_per_token(const Config& config, const KvGroup& group, DType type);
 int64_t kv_bytes_per_token(const Config& config, DType type);  // over all groups
 
+// K and V of a context of n tokens: a layer with a window keeps no more than it sees.
+int64_t kv_bytes_of_context(const Config& config, int64_t n, DType type);
+// The longest context, at most the model's own, whose K and V are within `bytes`.
+int64_t context_within(const Config& config, size_t bytes, DType type);
+
 class KvPages {
  public:
   static Result<KvPages> make(const Config& config, const KvGroup& group, DType type,
@@ -51,6 +56,8 @@ class KvPages {
   void release(int32_t id);
   int references(int32_t id) const { return references_[static_cast<size_t>(id)]; }
   void seal(int32_t id) { sealed_[static_cast<size_t>(id)] = true; }
+  // For its only owner, who forgets some of its tokens.
+  void unseal(int32_t id) { sealed_[static_cast<size_t>(id)] = false; }
   bool is_sealed(int32_t id) const { return sealed_[static_cast<size_t>(id)]; }
 
   // Where layer `i` of the group lies, without slots and tables.

@@ -80,7 +80,9 @@ Status LanguageModel::draw(const OnFailed& failed) {
   }
   if (rows_.empty()) return {};
   if (sampled_.size() < rows_.size()) sampled_.resize(rows_.size());
-  MILLRACE_TRY(sampler_->sample(*team_, rows_, std::span(sampled_).first(rows_.size())));
+  const Status drawn = sampler_->sample(*team_, rows_, std::span(sampled_).first(rows_.size()));
+  for (size_t i = 0; i < drawing_.size() && !drawn.ok(); ++i) drawing_[i]->fail();
+  MILLRACE_TRY(drawn);
   for (size_t i = 0; i < drawing_.size(); ++i)
     if (const Status status = drawing_[i]->drew(sampled_[i]); !status.ok())
       failed(*drawing_[i], status);

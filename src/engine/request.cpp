@@ -13,7 +13,7 @@ double seconds_since(int64_t start_ns) {
 }  // namespace
 
 std::string_view name_of(Finish finish) {
-  constexpr std::string_view kNames[] = {"end", "stop_string", "length", "cancelled"};
+  constexpr std::string_view kNames[] = {"end", "stop_string", "length", "cancelled", "failed"};
   return kNames[static_cast<size_t>(finish)];
 }
 
@@ -52,7 +52,10 @@ SampleRow Request::row(std::span<const float> logits) const {
 
 Status Request::drew(const Sampled& sampled) {
   MILLRACE_CHECK(!is_finished_ && pending().empty(), "sequence {} expects no token", place_.seq);
-  MILLRACE_TRY(status_of(sampled, static_cast<uint64_t>(n_computed_)));
+  if (Status status = status_of(sampled, static_cast<uint64_t>(n_computed_)); !status.ok()) {
+    fail();
+    return status;
+  }
   if (result_.n_tokens == 0) {
     result_.prompt_s = seconds_since(start_ns_);
     start_ns_ = now_ns();
@@ -76,6 +79,10 @@ Status Request::drew(const Sampled& sampled) {
 
 void Request::cancel() {
   if (!is_finished_) end(Finish::cancelled);
+}
+
+void Request::fail() {
+  if (!is_finished_) end(Finish::failed);
 }
 
 void Request::end(Finish why) {

@@ -25,7 +25,7 @@ struct Generation {
   bool ignore_end = false;  // goes on where the model would end
 };
 
-enum class Finish : unsigned char { end, stop_string, length, cancelled };
+enum class Finish : unsigned char { end, stop_string, length, cancelled, failed };
 
 std::string_view name_of(Finish finish);
 
@@ -64,9 +64,10 @@ class Request {
   void computed(size_t n);
   // For drawing from these logits, once nothing is pending.
   SampleRow row(std::span<const float> logits) const;
-  // Takes what was drawn; fails where nothing could be.
+  // Takes what was drawn; where nothing could be, it ends with that error.
   Status drew(const Sampled& sampled);
   void cancel();
+  void fail();  // whoever drives it says why
 
  private:
   void end(Finish why);

@@ -4,11 +4,12 @@
 
 #include "exec/lower.h"
 #include "kernels/quantize/op.h"
+#include "tensor/format.h"
 
 namespace millrace {
 namespace {
 
-constexpr size_t kMaxPorts = 8;
+constexpr size_t kMaxPorts = 8;  // of one call
 
 // Every number of rows at which some variant begins or ends to take a call, and the most.
 std::vector<int64_t> probed_rows(int64_t most) {
@@ -20,10 +21,13 @@ std::vector<int64_t> probed_rows(int64_t most) {
 
 class Chooser {
  public:
-  Chooser(const StepSpec& spec, const LowerFor& how) : spec_(spec), how_(how) {}
+  Chooser(const StepSpec& spec, const LowerFor& how) : spec_(spec), how_(how) {
+    for (const DType type : how.weight_types) weights_.push_back({nullptr, type});
+    shape_ = {.weights = weights_, .kv = how.kv};
+  }
 
   Result<std::vector<LoweredCall>> run() {
-    find_conversions();
+    MILLRACE_TRY(find_conversions());
     for (const Node& node : spec_.nodes) {
       if (on_cuda() && is_absorbed(node)) continue;
       calls_.push_back(call_of(node));
@@ -46,12 +50,17 @@ class Chooser {
   }
   bool is_converted(int value) const { return converted_[static_cast<size_t>(value)]; }
 
-  void find_conversions() {
+  Status find_conversions() {
     converted_.assign(spec_.values.size(), false);
     for (const Node& node : spec_.nodes)
-      for (size_t i = 0; i < node.in.size(); ++i)
-        if (read_as(node, i) != kept_as(node.in[i]))
-          converted_[static_cast<size_t>(node.in[i])] = true;
+      for (size_t i = 0; i < node.in.size(); ++i) {
+        if (read_as(node, i) == kept_as(node.in[i])) continue;
+        if (read_as(node, i) != DType::q8_row || kept_as(node.in[i]) != DType::f32)
+          return error(Code::unsupported, "{} reads {} as {}, which no op converts", node.op->name,
+                       name_of(kept_as(node.in[i])), name_of(read_as(node, i)));
+        converted_[static_cast<size_t>(node.in[i])] = true;
+      }
+    return {};
   }
 
   // Whether the call before does this node too.
@@ -90,14 +99,14 @@ class Chooser {
 
   Status pick_class(LoweredCall& call) {
     ArgsBox args;
-    shape_args(spec_, call, how_.weight_types, how_.kv, {1, 1}, args);
+    bind_args(spec_, call, {1, 1}, shape_, args);
     MILLRACE_TRY(call.op->validate(args.bytes));
     MILLRACE_ASSIGN(const Choice choice, pick(*call.op, args.bytes, how_.from));
     call.numerics = choice.variant->numerics;
     call.layout = choice.variant->layout;
     const int64_t most = call.count == Count::rows ? how_.max_rows : how_.max_outputs;
     for (const int64_t n : probed_rows(most)) {
-      shape_args(spec_, call, how_.weight_types, how_.kv, {n, n}, args);
+      bind_args(spec_, call, {n, n}, shape_, args);
       if (variant_for(call, args, how_.from) == nullptr)
         return error(Code::unsupported,
                      "no variant of {} in class {} and layout {} takes {} on this machine",
@@ -108,6 +117,8 @@ class Chooser {
 
   const StepSpec& spec_;
   const LowerFor& how_;
+  std::vector<BoundWeight> weights_;
+  BindTo shape_;
   std::vector<bool> converted_;
   std::vector<LoweredCall> calls_;
 };
@@ -119,21 +130,28 @@ DType type_of(Kind kind, DeviceKind device) {
   return kind == Kind::activation && device == DeviceKind::cuda ? DType::bf16 : DType::f32;
 }
 
-void shape_args(const StepSpec& spec, const LoweredCall& call, std::span<const DType> weight_types,
-                const BoundKv& kv, CallSizes sizes, ArgsBox& args) {
+void bind_args(const StepSpec& spec, const LoweredCall& call, CallSizes sizes, const BindTo& to,
+               ArgsBox& args) {
   BoundValue in[kMaxPorts], out[kMaxPorts];
   BoundWeight weights[kMaxPorts];
-  const auto bound = [&](const Operand& operand) {
-    const Value& value = spec.values[static_cast<size_t>(operand.value)];
-    return BoundValue{nullptr, operand.type, sizes.of(value.count), value.n_each, value.width};
+  MILLRACE_CHECK(std::max({call.in.size(), call.out.size(), call.weights.size()}) <= kMaxPorts,
+                 "{} has more than {} inputs, outputs or weights", call.op->name, kMaxPorts);
+  const auto data_of = [&](const Operand& o) -> void* {
+    if (o.value < kStepInputs) return to.inputs ? const_cast<int*>(to.inputs[o.value]) : nullptr;
+    return to.arena ? to.arena + to.buffers[static_cast<size_t>(o.buffer)].at : nullptr;
+  };
+  const auto bound = [&](const Operand& o) {
+    const Value& value = spec.values[static_cast<size_t>(o.value)];
+    return BoundValue{data_of(o), o.type, sizes.of(value.count), value.n_each, value.width};
   };
   std::transform(call.in.begin(), call.in.end(), in, bound);
   std::transform(call.out.begin(), call.out.end(), out, bound);
   for (size_t i = 0; i < call.weights.size(); ++i)
-    weights[i].type = weight_types[static_cast<size_t>(call.weights[i])];
+    weights[i] = to.weights[static_cast<size_t>(call.weights[i])];
   args = call.attrs;
-  call.op->bind({{in, call.in.size()}, {out, call.out.size()}, {weights, call.weights.size()}, kv},
-                args.bytes);
+  call.op->bind(
+      {{in, call.in.size()}, {out, call.out.size()}, {weights, call.weights.size()}, to.kv},
+      args.bytes);
 }
 
 Result<std::vector<LoweredCall>> choose(const StepSpec& spec, const LowerFor& how) {

@@ -81,14 +81,21 @@ Result<std::vector<LoweredCall>> choose(const StepSpec& spec, const LowerFor& ho
 void share_out(const StepSpec& spec, std::vector<LoweredCall>& calls);
 void place(const StepSpec& spec, const LowerFor& how, Lowered& lowered);
 
-// Args of a call over `n_rows` rows (for a call over outputs: n_outputs), without addresses of
-// values where `memory` is null.
 struct CallSizes {
   int64_t n_rows = 0, n_outputs = 0;
   int64_t of(Count count) const { return count == Count::rows ? n_rows : n_outputs; }
 };
-void shape_args(const StepSpec& spec, const LoweredCall& call, std::span<const DType> weight_types,
-                const BoundKv& kv, CallSizes sizes, ArgsBox& args);
+// What a call's args are bound to. Without an arena and inputs they have a shape and no addresses,
+// which is what choosing a variant asks for.
+struct BindTo {
+  std::span<const BoundWeight> weights = {};  // of StepSpec::weights
+  BoundKv kv = {};
+  std::byte* arena = nullptr;
+  std::span<const ArenaBuffer> buffers = {};
+  const int* const* inputs = nullptr;  // [kStepInputs]
+};
+void bind_args(const StepSpec& spec, const LoweredCall& call, CallSizes sizes, const BindTo& to,
+               ArgsBox& args);
 
 // The first variant of the call's class and layout that takes these args: forced, the profile's, or
 // in table order.

@@ -222,11 +222,11 @@ std::string describe(const Lowered& lowered) {
 Result<Lowered> lower(const StepSpec& spec, const LowerFor& how) {
   Lowered out;
   MILLRACE_ASSIGN(out.calls, choose(spec, how));
-  out.weight_layouts.assign(spec.weights.size(), "plain");
+  out.weight_layouts.assign(spec.weights.size(), "");
   for (const LoweredCall& call : out.calls)
     for (const int weight : call.weights) {
       std::string_view& layout = out.weight_layouts[static_cast<size_t>(weight)];
-      if (layout != "plain" && layout != call.layout)
+      if (!layout.empty() && layout != call.layout)
         return error(Code::unsupported, "two calls read {} in the layouts {} and {}",
                      spec.weights[static_cast<size_t>(weight)].name, layout, call.layout);
       layout = call.layout;

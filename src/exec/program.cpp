@@ -43,26 +43,52 @@ Status Program::prepare(int n_lanes, size_t least_bytes) {
 }
 
 // Calls of a stream follow each other, so they share one.
-Status Program::prepare_device() {
+size_t Program::device_workspace_bytes() const {
   size_t bytes = 0;
   for (const Call& call : calls_) bytes = std::max(bytes, workspace_bytes_of(call, 1));
-  MILLRACE_ASSIGN(device_workspace_, DeviceBuffer::make(bytes));
+  return bytes;
+}
+
+Status Program::prepare_device() {
+  MILLRACE_ASSIGN(device_workspace_, DeviceBuffer::make(device_workspace_bytes()));
   return {};
 }
 
-Status Program::run_lane(Lane& lane, size_t begin, size_t end) {
+Status Program::run_call(const Call& call, Exec& exec) const {
+  exec.split = call.split;
+  exec.workspace = workspace_.data() + call.workspace_at;
+  exec.workspace_bytes = call.workspace_bytes;
+  return call.variant->run(call.args.bytes, exec);
+}
+
+Status Program::run_lane(Lane& lane, size_t begin, size_t end) const {
   Exec exec{.lane = lane.index,
             .n_lanes = lane.count,
             .barrier = lane.count > 1 ? lane.barrier : nullptr};
+  if (trace_ != nullptr) return run_lane_traced(exec, begin, end);
   Status first;
   for (size_t i = begin; i < end; ++i) {
-    const Call& call = calls_[i];
-    exec.split = call.split;
-    exec.workspace = workspace_.data() + call.workspace_at;
-    exec.workspace_bytes = call.workspace_bytes;
-    Status status = call.variant->run(call.args.bytes, exec);
+    Status status = run_call(calls_[i], exec);
     if (first.ok() && !status.ok()) first = std::move(status);
-    if (call.barrier) exec.sync();
+    if (calls_[i].barrier) exec.sync();
+  }
+  return first;
+}
+
+// A barrier inside a call counts as part of the call.
+Status Program::run_lane_traced(Exec& exec, size_t begin, size_t end) const {
+  using What = TraceSpan::What;
+  Status first;
+  for (size_t i = begin; i < end; ++i) {
+    const auto at = static_cast<uint32_t>(i);
+    const int64_t begin_ns = now_ns();
+    Status status = run_call(calls_[i], exec);
+    const int64_t end_ns = now_ns();
+    trace_->add(exec.lane, {begin_ns, end_ns, at, What::call});
+    if (first.ok() && !status.ok()) first = std::move(status);
+    if (!calls_[i].barrier) continue;
+    exec.sync();
+    trace_->add(exec.lane, {end_ns, now_ns(), at, What::wait});
   }
   return first;
 }
@@ -101,9 +127,10 @@ Result<int64_t> Program::time_ns(Team& team, size_t begin, size_t end, int repea
 }
 
 Status Program::launch(const Stream& stream, size_t begin, size_t end) const {
-  Exec exec{.stream = stream.get(),
-            .workspace = device_workspace_.data(),
-            .workspace_bytes = device_workspace_.bytes()};
+  Exec exec{
+      .stream = stream.get(),
+      .workspace = borrowed_workspace_ != nullptr ? borrowed_workspace_ : device_workspace_.data(),
+      .workspace_bytes = device_workspace_bytes()};
   for (size_t i = begin; i < end; ++i)
     MILLRACE_TRY(calls_[i].variant->run(calls_[i].args.bytes, exec));
   return {};

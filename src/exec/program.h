@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "exec/trace.h"
 #include "kernels/kernel.h"
 #include "machine/team.h"
 #include "memory/device.h"
@@ -39,6 +40,9 @@ class Program {
   // With `least_bytes`, place_workspaces() can then fit other args of as much.
   Status prepare(int n_lanes, size_t least_bytes = 0);
   Status prepare_device();
+  // The same in memory of somebody else, who has at least device_workspace_bytes().
+  size_t device_workspace_bytes() const;
+  void use_device_workspace(std::byte* bytes) { borrowed_workspace_ = bytes; }
   // Where each call's workspace begins; returns how many bytes they need together.
   size_t place_workspaces(int n_lanes);
   HostBuffer& workspace() { return workspace_; }
@@ -53,6 +57,10 @@ class Program {
   // lanes are there to when all are done.
   Result<int64_t> time_ns(Team& team, size_t begin, size_t end, int repeats);
 
+  // From now on run() and time_ns() record what every lane does; null: nothing. It must be for at
+  // least as many lanes.
+  void trace_to(Trace* trace) { trace_ = trace; }
+
   // The same calls in the order of a stream.
   Status launch(const Stream& stream, size_t begin, size_t end) const;
   Status launch(const Stream& stream) const { return launch(stream, 0, calls_.size()); }
@@ -60,13 +68,17 @@ class Program {
   Result<Graph> capture(const Stream& stream, size_t begin, size_t end, int repeats = 1) const;
 
  private:
-  Status run_lane(Lane& lane, size_t begin, size_t end);
+  Status run_call(const Call& call, Exec& exec) const;
+  Status run_lane(Lane& lane, size_t begin, size_t end) const;
+  Status run_lane_traced(Exec& exec, size_t begin, size_t end) const;
   Status first_failure();
 
   std::vector<Call> calls_;
   HostBuffer workspace_;
   DeviceBuffer device_workspace_;
+  std::byte* borrowed_workspace_ = nullptr;
   std::vector<Status> lane_status_;
+  Trace* trace_ = nullptr;
 };
 
 }  // namespace millrace

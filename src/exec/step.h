@@ -36,6 +36,8 @@ struct RopeParameters {
   int64_t rot_dim = 0;
   rope::Scaling scaling;
   std::vector<float> factors;
+
+  bool operator==(const RopeParameters&) const = default;
 };
 
 struct WeightRef {
@@ -46,7 +48,7 @@ struct WeightRef {
   RopeParameters rope = {};
 
   bool operator==(const WeightRef& o) const {
-    return name == o.name && form == o.form && shape == o.shape;
+    return name == o.name && form == o.form && shape == o.shape && plus == o.plus && rope == o.rope;
   }
 };
 

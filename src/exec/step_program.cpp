@@ -6,7 +6,6 @@
 namespace millrace {
 namespace {
 
-constexpr size_t kMaxPorts = 8;
 // Rows above this many differ little in which workspace they need.
 constexpr int64_t kEveryRows = 64;
 
@@ -32,7 +31,10 @@ Result<StepProgram> StepProgram::make(const StepSpec& spec, Lowered lowered, con
                                       Device& device, StepBindings bindings) {
   StepProgram step(spec, std::move(lowered), how, device, std::move(bindings));
   MILLRACE_ASSIGN(step.arena_, device.allocate(step.lowered_.arena_bytes, Pages::small));
-  if (device.kind() == DeviceKind::cuda) return step;
+  if (device.kind() == DeviceKind::cuda) {
+    MILLRACE_TRY(step.make_device_workspace());
+    return step;
+  }
   for (const LoweredCall& call : step.lowered_.calls)
     step.program_.add({.split = call.split, .barrier = call.barrier});
   MILLRACE_ASSIGN(const size_t bytes, step.most_workspace());
@@ -58,27 +60,14 @@ int64_t StepProgram::padded(int64_t n, Count count) const {
 }
 
 ArgsBox StepProgram::args_of(const LoweredCall& call, CallSizes sizes) const {
-  BoundValue in[kMaxPorts], out[kMaxPorts];
-  BoundWeight weights[kMaxPorts];
-  const auto bound = [&](const Operand& o) {
-    const Value& value = spec_.values[static_cast<size_t>(o.value)];
-    BoundValue b{nullptr, o.type, sizes.of(value.count), value.n_each, value.width};
-    if (o.buffer >= 0)
-      b.data = arena_.data() + lowered_.buffers[static_cast<size_t>(o.buffer)].at;
-    else
-      b.data = const_cast<int*>(bindings_.inputs[o.value]);
-    return b;
-  };
-  std::transform(call.in.begin(), call.in.end(), in, bound);
-  std::transform(call.out.begin(), call.out.end(), out, bound);
-  for (size_t i = 0; i < call.weights.size(); ++i)
-    weights[i] = bindings_.weights[static_cast<size_t>(call.weights[i])];
-  ArgsBox args = call.attrs;
-  call.op->bind({{in, call.in.size()},
-                 {out, call.out.size()},
-                 {weights, call.weights.size()},
-                 call.layer >= 0 ? bindings_.layers[static_cast<size_t>(call.layer)] : BoundKv{}},
-                args.bytes);
+  const BindTo to{
+      .weights = bindings_.weights,
+      .kv = call.layer >= 0 ? bindings_.layers[static_cast<size_t>(call.layer)] : BoundKv{},
+      .arena = arena_.data(),
+      .buffers = lowered_.buffers,
+      .inputs = bindings_.inputs};
+  ArgsBox args;
+  bind_args(spec_, call, sizes, to, args);
   return args;
 }
 
@@ -111,6 +100,7 @@ Result<size_t> StepProgram::most_workspace() {
 Result<Program*> StepProgram::bound_for(int64_t n_rows, int64_t n_outputs) {
   const CallSizes sizes{n_rows, n_outputs};
   if (bound_.n_rows != n_rows || (n_outputs > 0 && bound_.n_outputs != n_outputs)) {
+    bound_ = {0, 0};  // until all of it is bound
     MILLRACE_TRY(bind(program_, sizes, 0, n_calls(n_outputs)));
     const size_t bytes = program_.place_workspaces(device_.n_lanes());
     MILLRACE_CHECK(bytes <= program_.workspace().bytes(), "a step of {} rows needs {} bytes",
@@ -121,15 +111,36 @@ Result<Program*> StepProgram::bound_for(int64_t n_rows, int64_t n_outputs) {
 }
 
 // The head gathers from any row of a full arena, so it does not depend on the body's bucket.
+Result<Program> StepProgram::device_program(Count count, int64_t n) const {
+  const bool is_body = count == Count::rows;
+  const size_t begin = is_body ? 0 : n_body_, end = is_body ? n_body_ : lowered_.calls.size();
+  Program program;
+  for (size_t i = begin; i < end; ++i) program.add(Program::Call{});
+  MILLRACE_TRY(bind(program, is_body ? CallSizes{n, 0} : CallSizes{max_rows_, n}, begin, end));
+  program.use_device_workspace(workspace_.data());
+  return program;
+}
+
+// Of every bucket, so that recording one later allocates nothing on the device.
+Status StepProgram::make_device_workspace() {
+  size_t most = 0;
+  for (const Count count : {Count::rows, Count::outputs}) {
+    const int64_t largest = count == Count::rows ? max_rows_ : max_outputs_;
+    for (int64_t n = 1;; n = padded(n + 1, count)) {
+      MILLRACE_ASSIGN(const Program program, device_program(count, n));
+      most = std::max(most, program.device_workspace_bytes());
+      if (n >= largest) break;
+    }
+  }
+  MILLRACE_ASSIGN(workspace_, device_.allocate(most, Pages::small));
+  return {};
+}
+
 Result<const StepProgram::Recorded*> StepProgram::recorded(Count count, int64_t n) {
   for (const Recorded& r : recorded_)
     if (r.count == count && r.n == n) return &r;
-  const bool is_body = count == Count::rows;
-  const size_t begin = is_body ? 0 : n_body_, end = is_body ? n_body_ : lowered_.calls.size();
-  Recorded r{count, n, {}, nullptr};
-  for (size_t i = begin; i < end; ++i) r.program.add(Program::Call{});
-  MILLRACE_TRY(bind(r.program, is_body ? CallSizes{n, 0} : CallSizes{max_rows_, n}, begin, end));
-  MILLRACE_TRY(device_.prepare(r.program, 0));
+  MILLRACE_ASSIGN(Program program, device_program(count, n));
+  Recorded r{count, n, std::move(program), nullptr};
   MILLRACE_ASSIGN(r.graph, device_.record(r.program, 0, r.program.n_calls()));
   recorded_.push_back(std::move(r));
   return &recorded_.back();

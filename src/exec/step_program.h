@@ -59,6 +59,8 @@ class StepProgram {
   ArgsBox args_of(const LoweredCall& call, CallSizes sizes) const;
   Status bind(Program& program, CallSizes sizes, size_t begin, size_t end) const;
   Result<size_t> most_workspace();
+  Result<Program> device_program(Count count, int64_t n) const;
+  Status make_device_workspace();
   Result<const Recorded*> recorded(Count count, int64_t n);
 
   const StepSpec& spec_;
@@ -69,8 +71,9 @@ class StepProgram {
   StepBindings bindings_;
   DeviceMemory arena_;
   size_t n_body_ = 0;
-  Program program_;        // of lanes
-  CallSizes bound_{0, 0};  // what program_ is bound for
+  Program program_;         // of lanes
+  CallSizes bound_{0, 0};   // what program_ is bound for
+  DeviceMemory workspace_;  // of all graphs, which follow each other
   std::list<Recorded> recorded_;
 };
 

@@ -87,6 +87,14 @@ void ModelFile::drop(std::span<const std::byte> bytes) const {
   safetensors_ ? safetensors_->drop(bytes) : gguf_->drop(bytes);
 }
 
+bool ModelFile::is_damaged() const {
+  return safetensors_ ? safetensors_->is_damaged() : gguf_->is_damaged();
+}
+
+Status ModelFile::check() const {
+  return safetensors_ ? safetensors_->check() : gguf_->check();
+}
+
 std::string ModelFile::chat_template() const {
   if (safetensors_) return template_of(*safetensors_);
   const auto text = gguf_->string("tokenizer.chat_template");

@@ -44,6 +44,10 @@ class ModelFile {
   const TensorView* find(std::string_view name) const;
   // Gives back the mapped memory of a tensor, or of a piece of one, once it was repacked elsewhere.
   void drop(std::span<const std::byte> bytes) const;
+  // Whether bytes of it could not be read: those of tensors are zeros then. To be asked after they
+  // were used; is_damaged() takes nanoseconds, check() says which file it is.
+  bool is_damaged() const;
+  Status check() const;
 
   // Jinja source; empty when the model brings none.
   std::string chat_template() const;

@@ -1,5 +1,6 @@
 #include "files/safetensors.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <numeric>
@@ -115,7 +116,9 @@ Result<std::vector<SafetensorsEntry>> SafetensorsDir::open_file(const std::strin
   const std::string path = path_of(name);
   MILLRACE_ASSIGN(MappedFile file, MappedFile::open(path));
   files_.push_back(std::move(file));
-  return parse_safetensors(files_.back().bytes(), path);
+  auto entries = parse_safetensors(files_.back().bytes(), path);
+  MILLRACE_TRY(files_.back().check());
+  return entries;
 }
 
 Status SafetensorsDir::add(const SafetensorsEntry& entry, const std::byte* data) {
@@ -166,6 +169,16 @@ size_t SafetensorsDir::file_bytes() const {
 
 void SafetensorsDir::drop(std::span<const std::byte> bytes) const {
   for (const MappedFile& file : files_) file.drop(bytes);
+}
+
+bool SafetensorsDir::is_damaged() const {
+  return std::any_of(files_.begin(), files_.end(),
+                     [](const MappedFile& file) { return file.is_damaged(); });
+}
+
+Status SafetensorsDir::check() const {
+  for (const MappedFile& file : files_) MILLRACE_TRY(file.check());
+  return {};
 }
 
 std::optional<bool> ties_embeddings(const SafetensorsDir& dir) {

@@ -37,6 +37,9 @@ class SafetensorsDir {
   // Gives back the memory of the whole pages in a tensor's bytes, or in some of them; they are read
   // again when touched.
   void drop(std::span<const std::byte> bytes) const;
+  // Whether a file was cut short or could not be read since; check() says which.
+  bool is_damaged() const;
+  Status check() const;
 
   // A small text file of the directory: config.json, tokenizer_config.json.
   Result<std::string> text(std::string_view name) const;

@@ -158,6 +158,9 @@ struct Op {
   Status (*validate)(const void* args) = nullptr;
   // The shape as a profile key, for example "rows=1 n=576 k=576 w=q4_0".
   std::string (*key)(const void* args) = nullptr;
+  // The least that a call with these args must spend. It reads what decides that from where the
+  // args point (positions), so they must be bound, and to the host's memory.
+  Floor (*floor)(const void* args) = nullptr;
   std::span<const Layout> (*layouts)() = nullptr;  // null when the op has no packed weight
   Splits splits = {};
   // Completes args that hold what an architecture said (widths, constants) with addresses, types
@@ -200,6 +203,10 @@ Status erase_validate(const void* args) {
 template <class Args, void (*Bind)(const Bound&, Args&)>
 void erase_bind(const Bound& bound, void* args) {
   Bind(bound, *static_cast<Args*>(args));
+}
+template <class Args, Floor (*FloorOf)(const Args&)>
+Floor erase_floor(const void* args) {
+  return FloorOf(*static_cast<const Args*>(args));
 }
 template <class Args, std::string (*Key)(const Args&)>
 std::string erase_key(const void* args) {

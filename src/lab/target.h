@@ -35,6 +35,8 @@ struct Roof {
   double gmacs(Isa isa, std::string_view type) const;  // of one ISA; 0 when not measured
 };
 
+Roof roof_of(const Ceilings& ceilings);  // of all its lanes
+
 // The larger of the two, ceiling by ceiling: interference can only lower one.
 Roof max_of(const Roof& a, const Roof& b);
 // The largest relative difference between ceilings that both have.

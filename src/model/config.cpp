@@ -56,6 +56,21 @@ RopeParameters rope_of(const Config& config, int64_t layer) {
   return out;
 }
 
+std::string describe(const Config& c) {
+  const rope::Scaling& r = c.rope;
+  return fmt::format(
+      "layers={} embd={} heads={} kv_heads={} head_dim={} ff={} vocab={} experts={} used={} "
+      "norm_experts={} eps={:a} rot_dim={} order={} base={:a} scale={:a} ext={:a} attn={:a} "
+      "fast={:a} slow={:a} orig_ctx={} llama3={:a},{:a},{:a},{} window={} full_every={} "
+      "window_base={:a} norm_plus={:a} embedding_scale={:a} query_scale={:a}\n",
+      c.n_layers, c.n_embd, c.n_heads, c.n_kv_heads, c.head_dim, c.n_ff, c.n_vocab, c.n_experts,
+      c.n_experts_used, c.norm_expert_weights, c.rms_eps, c.rot_dim, static_cast<int>(c.rope_order),
+      r.freq_base, r.freq_scale, r.ext_factor, r.attn_factor, r.beta_fast, r.beta_slow, r.orig_ctx,
+      c.llama3.factor, c.llama3.low_freq_factor, c.llama3.high_freq_factor,
+      c.llama3.original_context, c.window, c.full_every, c.window_rope_base, c.norm_plus,
+      c.embedding_scale, c.query_scale);
+}
+
 Status validate(const Config& config) {
   const Limit limits[] = {
       {"the number of layers", config.n_layers, 1, 1024},

@@ -69,6 +69,9 @@ Result<Config> read_config(const ModelFile& file);
 // The rotary embedding of this layer.
 RopeParameters rope_of(const Config& config, int64_t layer);
 
+// Every number that a result depends on, by name.
+std::string describe(const Config& config);
+
 // Whether the numbers fit each other and the house's limits; the error names the one that does not.
 Status validate(const Config& config);
 

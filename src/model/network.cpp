@@ -5,21 +5,18 @@
 #include <map>
 
 #include "base/hash.h"
-#include "model/architecture.h"
 #include "model/tensors.h"
 #include "tensor/format.h"
 
 namespace millrace {
-
 Network::Network(ModelFile file, const Config& config) : file_(std::move(file)), config_(config) {}
 
 Result<std::unique_ptr<Network>> Network::load(ModelFile file, const NetworkPlace& place,
                                                const NetworkLimits& limits, StepBindings bindings,
                                                const LoadProgress& progress) {
-  MILLRACE_ASSIGN(const Config config, read_config(file));
-  std::unique_ptr<Network> network(new Network(std::move(file), config));
-  network->spec_ = build_step(network->config_, network->file_);
-  MILLRACE_TRY(check_tensors(network->file_, network->spec_));
+  MILLRACE_ASSIGN(CheckedModel checked, check_model(file));
+  std::unique_ptr<Network> network(new Network(std::move(file), checked.config));
+  network->spec_ = std::move(checked.spec);
   MILLRACE_TRY(network->load_weights(place, limits, std::move(bindings), progress));
   return network;
 }
@@ -52,16 +49,9 @@ size_t Network::weight_bytes_of_a_row() const {
   return weight_bytes() - weights_->expert_bytes() / n_experts * unused;
 }
 
-// The step as it is described names every op and weight; attributes are in the Args.
+// A step is a pure function of the configuration and of which tensors there are.
 std::string Network::model_hash() const {
-  std::string text = describe(spec_);
-  for (const Node& node : spec_.nodes)
-    text.append(reinterpret_cast<const char*>(node.attrs.bytes), sizeof node.attrs.bytes);
-  for (const WeightRef& ref : spec_.weights)
-    if (ref.form == WeightForm::turns)
-      text += fmt::format("{:a}:{:a};", ref.rope.scaling.freq_base, ref.rope.scaling.freq_scale);
-  text += weights_->hash();
-  return hash128(text);
+  return hash128(describe(config_) + describe(spec_) + weights_->hash());
 }
 
 std::vector<std::string> slow_calls(const StepSpec& spec, const Lowered& lowered,

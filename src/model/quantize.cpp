@@ -65,6 +65,7 @@ class Quantizer {
         [&](size_t i) {
           for (const TensorView* part : tensors_[i].parts) in_.drop({part->data, part->bytes});
         }));
+    MILLRACE_TRY(in_.check());
     MILLRACE_TRY(writer_.finish());
     return report_;
   }

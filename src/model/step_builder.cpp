@@ -40,6 +40,7 @@ void StepBuilder::append(const Op& op, const Args& attrs, std::vector<int> in, s
             .attrs = {},
             .layer = layer};
   put_args(node.attrs, attrs);
+  __builtin_clear_padding(reinterpret_cast<Args*>(node.attrs.bytes));  // a model's hash reads it
   spec_.nodes.push_back(std::move(node));
 }
 
@@ -113,7 +114,8 @@ int StepBuilder::rotate(int x, int64_t n_heads, const RopeParameters& rope,
   const int y = new_value(value(x));
   const int w = weight({.name = factors,
                         .form = WeightForm::turns,
-                        .shape = {rope.rot_dim / 2, static_cast<int64_t>(rope.scaling.freq_base)},
+
+                        .shape = {rope.rot_dim / 2},
                         .plus = 0,
                         .rope = rope});
   rope::Args attrs{};

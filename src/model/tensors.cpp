@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/utf8.h"
+#include "model/architecture.h"
 #include "model/weights.h"
 
 namespace millrace {
@@ -73,6 +74,13 @@ Status check_tensors(const ModelFile& file, const StepSpec& spec) {
                "{}: this architecture does not use {} of the file's tensors, and ignoring them "
                "could change the answers: {}",
                printable(file.path()), unused.unknown.size(), names);
+}
+
+Result<CheckedModel> check_model(const ModelFile& file) {
+  MILLRACE_ASSIGN(const Config config, read_config(file));
+  CheckedModel out{config, build_step(config, file)};
+  MILLRACE_TRY(check_tensors(file, out.spec));
+  return out;
 }
 
 }  // namespace millrace

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "exec/step.h"
 #include "files/model_file.h"
+#include "model/config.h"
 
 namespace millrace {
 
@@ -21,5 +22,13 @@ UnusedTensors unused_tensors(const ModelFile& file, const StepSpec& spec);
 // Fails where the file lacks a tensor of the step, has it in another shape, or has one that the
 // step does not read and that may change the result.
 Status check_tensors(const ModelFile& file, const StepSpec& spec);
+
+// What a file's model is and computes, or why it does not run here: asked before anything is loaded
+// or promised.
+struct CheckedModel {
+  Config config;
+  StepSpec spec;
+};
+Result<CheckedModel> check_model(const ModelFile& file);
 
 }  // namespace millrace

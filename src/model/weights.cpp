@@ -322,6 +322,7 @@ Status Weights::load(const StepSpec& spec, const Lowered& lowered, std::span<con
     for (size_t i = 0; i < spec.weights.size(); ++i) {
       if ((spec.weights[i].form == WeightForm::table) != tables) continue;
       MILLRACE_ASSIGN(bound_[i], load_one(spec.weights[i], lowered.weight_layouts[i], types[i]));
+      MILLRACE_TRY(file_.check());
     }
   return {};
 }

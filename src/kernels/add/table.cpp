@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/add/cases.h"
+#include "kernels/add/floor.h"
 #include "kernels/add/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -83,6 +84,7 @@ const Op kOp = {.name = "add",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .splits = {.by_rows = true, .by_columns = true, .grain = grain},
                 .bind = erase_bind<Args, bind>,
                 .in_place = true};

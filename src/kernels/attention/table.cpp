@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "kernels/attention/cases.h"
+#include "kernels/attention/floor.h"
 #include "kernels/attention/op.h"
 #include "kernels/attention/plan.h"
 #include "tensor/format.h"
@@ -127,6 +128,7 @@ const Op kOp = {.name = "attention",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .bind = erase_bind<Args, bind>};
 
 }  // namespace millrace::attention

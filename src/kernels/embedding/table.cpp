@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kernels/embedding/cases.h"
+#include "kernels/embedding/floor.h"
 #include "kernels/embedding/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -72,6 +73,7 @@ const Op kOp = {.name = "embedding",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .splits = {.by_rows = true},
                 .bind = erase_bind<Args, bind>};
 

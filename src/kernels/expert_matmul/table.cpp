@@ -6,6 +6,7 @@
 
 #include "kernels/expert_matmul/cases.h"
 #include "kernels/expert_matmul/choices.h"
+#include "kernels/expert_matmul/floor.h"
 #include "kernels/expert_matmul/op.h"
 #include "kernels/matmul/op.h"
 #include "tensor/format.h"
@@ -162,6 +163,7 @@ const Op kOp = {.name = "expert_matmul",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .layouts = layouts,
                 .splits = {.by_columns = true, .grain = grain},
                 .bind = erase_bind<Args, bind>,

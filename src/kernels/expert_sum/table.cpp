@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/expert_sum/cases.h"
+#include "kernels/expert_sum/floor.h"
 #include "kernels/expert_sum/op.h"
 
 namespace millrace::expert_sum {
@@ -48,6 +49,7 @@ const Op kOp = {.name = "expert_sum",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .splits = {.by_rows = true, .by_columns = true, .grain = grain},
                 .bind = erase_bind<Args, bind>};
 

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/gelu_mul/cases.h"
+#include "kernels/gelu_mul/floor.h"
 #include "kernels/gelu_mul/op.h"
 
 namespace millrace::gelu_mul {
@@ -60,6 +61,7 @@ const Op kOp = {.name = "gelu_mul",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .splits = {.by_rows = true, .by_columns = true, .grain = grain},
                 .bind = erase_bind<Args, bind>,
                 .in_place = true};

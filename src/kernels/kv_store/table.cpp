@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/kv_store/cases.h"
+#include "kernels/kv_store/floor.h"
 #include "kernels/kv_store/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -102,6 +103,7 @@ const Op kOp = {.name = "kv_store",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .splits = {.by_columns = true, .grain = grain},
                 .bind = erase_bind<Args, bind>,
                 .absorb = absorb};

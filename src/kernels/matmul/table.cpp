@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/matmul/cases.h"
+#include "kernels/matmul/floor.h"
 #include "kernels/matmul/op.h"
 #include "kernels/matmul/pack.h"
 #include "kernels/matmul/pack_floats.h"
@@ -175,6 +176,7 @@ const Op kOp = {.name = "matmul",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .layouts = layouts,
                 .splits = {.by_columns = true, .grain = grain},
                 .bind = erase_bind<Args, bind>,

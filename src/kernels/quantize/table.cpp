@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/quantize/cases.h"
+#include "kernels/quantize/floor.h"
 #include "kernels/quantize/op.h"
 #include "kernels/quantize/row.h"
 
@@ -48,6 +49,7 @@ const Op kOp = {.name = "quantize",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .splits = {.by_rows = true, .by_columns = true, .grain = grain},
                 .bind = erase_bind<Args, bind>};
 

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/rmsnorm/cases.h"
+#include "kernels/rmsnorm/floor.h"
 #include "kernels/rmsnorm/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -84,6 +85,7 @@ const Op kOp = {.name = "rmsnorm",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .splits = {.by_rows = true, .by_columns = true, .grain = grain},
                 .bind = erase_bind<Args, bind>,
                 .in_place = true};

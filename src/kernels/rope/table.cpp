@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/rope/cases.h"
+#include "kernels/rope/floor.h"
 #include "kernels/rope/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -78,6 +79,7 @@ const Op kOp = {.name = "rope",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .splits = {.by_rows = true, .by_columns = true, .grain = grain},
                 .bind = erase_bind<Args, bind>,
                 .in_place = true};

@@ -9,43 +9,11 @@
 
 MILLRACE_TARGET_AVX2
 namespace millrace::sample::avx2 {
+
+using namespace lanes::avx2;
+namespace one = math::avx2;
+
 namespace {
-
-using Float = __m256;
-using lanes::avx2::largest_of;
-using lanes::avx2::mask_of;
-using math::avx2::exp;
-
-constexpr int kWidth = 8;
-
-inline Float load(const float* p) {
-  return _mm256_loadu_ps(p);
-}
-inline void store(float* p, Float x) {
-  _mm256_storeu_ps(p, x);
-}
-inline Float splat(float x) {
-  return _mm256_set1_ps(x);
-}
-inline Float subtract(Float a, Float b) {
-  return _mm256_sub_ps(a, b);
-}
-inline Float multiply(Float a, Float b) {
-  return _mm256_mul_ps(a, b);
-}
-// b where one of them is NaN.
-inline Float maximum(Float a, Float b) {
-  return _mm256_max_ps(a, b);
-}
-
-// Lanes from n on hold -Inf.
-inline Float load_first(const float* p, long long n) {
-  const __m256i live = mask_of(n);
-  return _mm256_blendv_ps(splat(kNever), _mm256_maskload_ps(p, live), _mm256_castsi256_ps(live));
-}
-inline void store_first(float* p, Float x, long long n) {
-  _mm256_maskstore_ps(p, mask_of(n), x);
-}
 
 // -Inf where the lane's bit is cleared.
 inline Float select(unsigned bits, Float x) {
@@ -84,13 +52,9 @@ class Lanes {
   __m256d v_[4] = {};
 };
 
-#include "kernels/sample/body.inc"
-
 }  // namespace
 
-Status run(const Args& args, Exec& exec) {
-  return run_rows(args, exec, kPasses);
-}
+#include "kernels/sample/body.inc"
 
 }  // namespace millrace::sample::avx2
 MILLRACE_TARGET_END

@@ -12,42 +12,11 @@
 
 MILLRACE_TARGET_AVX512
 namespace millrace::sample::avx512 {
+
+using namespace lanes::avx512;
+namespace one = math::avx512;
+
 namespace {
-
-using Float = __m512;
-using lanes::avx512::largest_of;
-using lanes::avx512::mask_of;
-using math::avx512::exp;
-
-constexpr int kWidth = 16;
-
-inline Float load(const float* p) {
-  return _mm512_loadu_ps(p);
-}
-inline void store(float* p, Float x) {
-  _mm512_storeu_ps(p, x);
-}
-inline Float splat(float x) {
-  return _mm512_set1_ps(x);
-}
-inline Float subtract(Float a, Float b) {
-  return _mm512_sub_ps(a, b);
-}
-inline Float multiply(Float a, Float b) {
-  return _mm512_mul_ps(a, b);
-}
-// b where one of them is NaN.
-inline Float maximum(Float a, Float b) {
-  return _mm512_max_ps(a, b);
-}
-
-// Lanes from n on hold -Inf.
-inline Float load_first(const float* p, long long n) {
-  return _mm512_mask_loadu_ps(splat(kNever), mask_of(n), p);
-}
-inline void store_first(float* p, Float x, long long n) {
-  _mm512_mask_storeu_ps(p, mask_of(n), x);
-}
 
 // -Inf where the lane's bit is cleared.
 inline Float select(unsigned bits, Float x) {
@@ -85,13 +54,9 @@ class Lanes {
   __m512d lo_ = {}, hi_ = {};
 };
 
-#include "kernels/sample/body.inc"
-
 }  // namespace
 
-Status run(const Args& args, Exec& exec) {
-  return run_rows(args, exec, kPasses);
-}
+#include "kernels/sample/body.inc"
 
 }  // namespace millrace::sample::avx512
 MILLRACE_TARGET_END

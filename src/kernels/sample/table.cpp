@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/sample/cases.h"
+#include "kernels/sample/floor.h"
 #include "kernels/sample/op.h"
 #include "kernels/sample/rows.h"
 
@@ -56,6 +57,7 @@ const Op kOp = {.name = "sample",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>};
 
 }  // namespace millrace::sample

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/silu_mul/cases.h"
+#include "kernels/silu_mul/floor.h"
 #include "kernels/silu_mul/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -73,6 +74,7 @@ const Op kOp = {.name = "silu_mul",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .splits = {.by_rows = true, .by_columns = true, .grain = grain},
                 .bind = erase_bind<Args, bind>,
                 .in_place = true};

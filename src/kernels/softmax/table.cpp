@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/softmax/cases.h"
+#include "kernels/softmax/floor.h"
 #include "kernels/softmax/op.h"
 
 namespace millrace::softmax {
@@ -49,6 +50,7 @@ const Op kOp = {.name = "softmax",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .splits = {.by_rows = true},
                 .bind = erase_bind<Args, bind>,
                 .in_place = true};

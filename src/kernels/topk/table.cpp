@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/topk/cases.h"
+#include "kernels/topk/floor.h"
 #include "kernels/topk/op.h"
 
 namespace millrace::topk {
@@ -59,6 +60,7 @@ const Op kOp = {.name = "topk",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
                 .splits = {.by_rows = true},
                 .bind = erase_bind<Args, bind>};
 
