@@ -117,7 +117,7 @@ expect "nvcc is used" grep -q -- '--preset release -DMILLRACE_CUDA=ON' "$calls"
 set_up
 stand_in nvcc <<<''
 MILLRACE_CUDA=ON bad_cuda=1 run "$tree/run"
-expect "an nvcc that CMake refuses is said" holds "$err" "building for the CPU alone"
+expect "an nvcc that CMake refuses is said" holds "$err" "building for the CPU only"
 expect "and does without" test "$rc" = 7
 : >"$calls"
 MILLRACE_CUDA=ON bad_cuda=1 run "$tree/run"

@@ -44,7 +44,7 @@ apt_install() {
 need_packages() {
   local missing how
   if ! command -v dpkg-query >/dev/null; then
-    say "this is not Debian; going on with what is here (needed: $*)"
+    say "this is not Debian, so no packages are installed (needed: $*)"
     return
   fi
   mapfile -t missing < <(missing_packages "$@")
@@ -53,18 +53,18 @@ need_packages() {
   [ "${MILLRACE_NO_INSTALL:-0}" = 0 ] ||
     die "missing Debian packages: ${missing[*]} (MILLRACE_NO_INSTALL forbids installing them); $how"
   as_root >/dev/null ||
-    die "missing Debian packages: ${missing[*]}, and neither root nor sudo to install them; $how"
+    die "missing Debian packages: ${missing[*]}, and installing them needs root or sudo; $how"
   say "installing Debian packages: ${missing[*]}"
   apt_install "${missing[@]}" >&2 || true
   mapfile -t missing < <(missing_packages "${missing[@]}")
   [ ${#missing[@]} -eq 0 ] ||
-    die "could not install these Debian packages: ${missing[*]} (no network, or no right to?); $how"
+    die "could not install these Debian packages: ${missing[*]} (no network, or no permission?); $how"
 }
 
 # One set-up at a time: whoever comes second waits for the first. Held until descriptor 9 closes.
 lock_build() {
   { mkdir -p build && : >>build/lock; } 2>/dev/null ||
-    die "cannot write to $PWD/build, where everything is built: another user's, or read-only?"
+    die "cannot write to $PWD/build, where everything is built: is it another user's, or read-only?"
   exec 9>>build/lock
   flock -n 9 && return
   say "waiting for another build of this tree"
@@ -95,7 +95,7 @@ configure() {
   if [ -z "$nvcc" ]; then
     "${cmake[@]}" >&2 || die "cannot configure $dir (above)"
   elif ! "${cmake[@]}" -DMILLRACE_CUDA=ON >&2; then
-    say "CMake cannot use $nvcc (above): building for the CPU alone"
+    say "CMake cannot use $nvcc (above): building for the CPU only"
     cmake --preset "$1" --fresh >&2 || die "cannot configure $dir (above)"
   fi
   configure_key "$nvcc" >"$dir/configured"

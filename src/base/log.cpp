@@ -53,7 +53,8 @@ Result<LogLevel> parse_log_level(std::string_view name) {
   for (LogLevel level : kLevels)
     if (name == name_of(level)) return level;
   return millrace::error(Code::invalid_argument,
-                         "no log level '{}'; there are debug, info, warning, error and off", name);
+                         "no log level '{}'; the levels are debug, info, warning, error and off",
+                         name);
 }
 
 std::string Log::begin_line(LogLevel level, std::string_view event) {

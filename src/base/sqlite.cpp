@@ -11,13 +11,13 @@ Status sqlite_failure(sqlite3* db, std::string_view path) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
       return error(Code::corrupt,
-                   "{} is damaged or no lab database ({}); it was left as it is: move it away or "
+                   "{} is damaged, or not a lab database ({}); it was not changed: move it away or "
                    "name another file with --db",
                    path, message);
     case SQLITE_FULL:
       return error(Code::io_error,
-                   "no room to write {} ({}); free some or name another file with --db", path,
-                   message);
+                   "no space left to write {} ({}); free some, or name another file with --db",
+                   path, message);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return error(Code::unavailable, "{} is in use by another process", path);

@@ -27,9 +27,10 @@ Status check_options(const EngineOptions& o, const Config& config) {
                  "{} sequences (1 to 4096) and {} tokens a step (1 to 8192)", o.max_seqs,
                  o.max_rows);
   if (o.kv_bytes == 0 && o.n_ctx * o.max_seqs > kMaxKvBytes / kv_bytes_per_token(config, o.kv_type))
-    return error(Code::out_of_memory,
-                 "{} sequences of {} tokens need more than {} GB of KV; give a smaller context",
-                 o.max_seqs, o.n_ctx, kMaxKvBytes >> 30);
+    return error(
+        Code::out_of_memory,
+        "{} sequences of {} tokens need more than {} GB of KV cache; -c sets a smaller context",
+        o.max_seqs, o.n_ctx, kMaxKvBytes >> 30);
   return {};
 }
 
@@ -269,8 +270,8 @@ Status Engine::check(std::span<const Work> batch) const {
       MILLRACE_CHECK(batch[j].seq != work.seq, "sequence {} is twice in a step", work.seq);
     if (n_before + n > options_.n_ctx)
       return error(Code::unavailable,
-                   "the context of {} tokens is full: {} are there, {} more do not fit; give a "
-                   "larger one with -c",
+                   "the context of {} tokens is full: it holds {}, and {} more do not fit; -c "
+                   "sets a larger one",
                    options_.n_ctx, n_before, n);
     for (const int32_t token : work.tokens)
       if (token < 0 || token >= config().n_vocab)

@@ -49,8 +49,8 @@ Status check_part(std::span<const GgufValue> values, const std::string& path, in
   MILLRACE_ASSIGN(const int64_t no, split_number(values, "split.no", path));
   MILLRACE_ASSIGN(const int64_t count, split_number(values, "split.count", path));
   if (no == part && count == n_parts) return {};
-  return bad_split(path, fmt::format("says it is part {} of {} where part {} of {} belongs", no + 1,
-                                     count, part + 1, n_parts));
+  return bad_split(path, fmt::format("claims to be part {} of {}, but should be part {} of {}",
+                                     no + 1, count, part + 1, n_parts));
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ Status Gguf::add_rest() {
     return bad_split(first, fmt::format("split into {} files (at most {})", n_parts, kMaxParts));
   if (!first.ends_with(suffix))
     return error(Code::invalid_argument,
-                 "{}: one of {} files of a split model; open the one whose name ends in {}",
+                 "{}: this is one of {} files of a split model; open the one whose name ends in {}",
                  printable(first), n_parts, suffix);
   MILLRACE_TRY(check_part(values_, first, 0, n_parts));
   const std::string stem = first.substr(0, first.size() - suffix.size());
@@ -190,7 +190,7 @@ Status Gguf::index_tensors() {
   tensors_by_name_ = NameIndex<GgufTensor, &GgufTensor::name>(tensors_);
   if (const GgufTensor* twice = tensors_by_name_.duplicate(tensors_))
     return bad_split(parts_[twice->part].path,
-                     fmt::format("tensor '{}' is in another file of this model too", twice->name));
+                     fmt::format("tensor '{}' is also in another file of this model", twice->name));
   return {};
 }
 
@@ -226,7 +226,7 @@ Status Gguf::missing(std::string_view key) const {
 }
 
 Status Gguf::wrong_type(const GgufValue& value, std::string_view wanted) const {
-  return error(Code::corrupt, "{}: at byte {}, key '{}': {}{} where {} belongs", printable(path()),
+  return error(Code::corrupt, "{}: at byte {}, key '{}': {}{} instead of {}", printable(path()),
                value.offset, value.key, value.is_array ? "an array of " : "", name_of(value.type),
                wanted);
 }

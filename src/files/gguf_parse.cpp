@@ -52,8 +52,7 @@ class Parser {
                  fmt::format(format, std::forward<A>(args)...));
   }
   Status truncated(std::string_view what, uint64_t wanted) const {
-    return bad(at_,
-               "the file ends inside {} ({} bytes wanted, {} left); is it a complete download?",
+    return bad(at_, "the file ends inside {} ({} bytes needed, {} left); is the download complete?",
                what, wanted, left());
   }
 
@@ -100,7 +99,7 @@ Status Parser::name(std::string_view what, uint64_t max_bytes, std::string_view&
 Status Parser::read_preamble() {
   uint32_t magic = 0;
   MILLRACE_TRY(number("the magic number", magic));
-  if (magic != kMagic) return bad(0, "not a GGUF file: it does not begin with 'GGUF'");
+  if (magic != kMagic) return bad(0, "not a GGUF file: it does not start with 'GGUF'");
   const size_t begin = at_;
   MILLRACE_TRY(number("the version", header_.version));
   const uint32_t version = header_.version;
@@ -108,7 +107,8 @@ Status Parser::read_preamble() {
     return error(Code::unsupported, "{}: a big-endian GGUF file; convert it to little endian",
                  printable(file_));
   if (version != 2 && version != 3)
-    return error(Code::unsupported, "{}: at byte {}: GGUF version {}; 2 and 3 can be read",
+    return error(Code::unsupported,
+                 "{}: at byte {}: GGUF version {} is not supported; versions 2 and 3 are",
                  printable(file_), begin, version);
   MILLRACE_TRY(number("the number of tensors", n_tensors_));
   MILLRACE_TRY(number("the number of keys", n_values_));
@@ -130,7 +130,7 @@ Status Parser::read_elements(GgufValue& value) {
   const bool strings = value.type == GgufType::string;
   const size_t least = strings ? sizeof(uint64_t) : gguf_type_bytes(value.type);
   if (value.count > left() / least)
-    return bad(at_, "{} elements of {} in the {} bytes left; is it a complete download?",
+    return bad(at_, "{} elements of {} in the {} bytes left; is the download complete?",
                value.count, name_of(value.type), left());
   if (strings)
     MILLRACE_TRY(skip_strings(value.count));
@@ -155,9 +155,9 @@ Status Parser::read_value(uint64_t i) {
     value.is_array = true;
     value.count = static_cast<size_t>(count);
     if (type == static_cast<uint32_t>(GgufType::array))
-      return bad(value.offset, "an array of arrays, which no model needs");
+      return bad(value.offset, "an array of arrays, which is not supported");
   }
-  if (type >= kGgufTypes) return bad(value.offset, "value type {} is not known", type);
+  if (type >= kGgufTypes) return bad(value.offset, "unknown value type {}", type);
   value.type = static_cast<GgufType>(type);
   MILLRACE_TRY(read_elements(value));
   header_.values.push_back(value);
@@ -216,10 +216,10 @@ Status Parser::check_duplicates() {
   subject_.clear();
   const NameIndex<GgufValue, &GgufValue::key> keys(header_.values);
   if (const GgufValue* twice = keys.duplicate(header_.values))
-    return bad(twice->offset, "key '{}' is there twice", printable(twice->key, 200));
+    return bad(twice->offset, "key '{}' occurs twice", printable(twice->key, 200));
   const NameIndex<GgufTensor, &GgufTensor::name> names(header_.tensors);
   if (const GgufTensor* twice = names.duplicate(header_.tensors))
-    return bad(at_, "tensor '{}' is there twice", printable(twice->name));
+    return bad(at_, "tensor '{}' occurs twice", printable(twice->name));
   return {};
 }
 
@@ -231,7 +231,8 @@ Status Parser::find_alignment() {
       return bad(value.offset, "general.alignment is not a u32");
     alignment_ = static_cast<uint64_t>(*alignment);
     if (alignment_ < kMinAlignment || !std::has_single_bit(alignment_))
-      return bad(value.offset, "general.alignment is {}, not a power of two from {} on", alignment_,
+      return bad(value.offset,
+                 "general.alignment is {}, which is not a power of two of at least {}", alignment_,
                  kMinAlignment);
   }
   return {};
@@ -245,11 +246,11 @@ Status Parser::place_tensors() {
     if (tensor.offset % alignment_ != 0)
       return bad(at_, "its offset {} is not a multiple of {}", tensor.offset, alignment_);
     if (tensor.offset > room || tensor.bytes > room - tensor.offset)
-      return bad(
-          at_,
-          "its {} bytes at {} of the data reach beyond the file, which has {} bytes of data; "
-          "is it a complete download?",
-          tensor.bytes, tensor.offset, room);
+      return bad(at_,
+                 "its {} bytes at {} of the data reach past the end of the file, which has {} "
+                 "bytes of data; "
+                 "is the download complete?",
+                 tensor.bytes, tensor.offset, room);
     tensor.offset += begin;
     tensor.data = all_.data() + tensor.offset;
   }

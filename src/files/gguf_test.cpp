@@ -75,7 +75,7 @@ TEST(Gguf, SaysWhatIsWrongWithAKey) {
   auto gguf = read(b);
   ASSERT_TRUE(gguf.ok());
   EXPECT_EQ(gguf->string("n").status().message(),
-            "test.gguf: at byte 24, key 'n': u32 where a string belongs");
+            "test.gguf: at byte 24, key 'n': u32 instead of a string");
   EXPECT_EQ(gguf->integer("list").status().code(), Code::corrupt);
   EXPECT_EQ(gguf->integer("none").status().code(), Code::not_found);
   EXPECT_EQ(gguf->integer_or("none", 5).value(), 5);
@@ -107,7 +107,7 @@ TEST(Gguf, FindsTensors) {
 
 TEST(Gguf, RefusesWhatIsNotOne) {
   expect_refused(GgufBytes(), "the file ends inside the magic number");
-  expect_refused(GgufBytes().put<uint64_t>(1), "does not begin with 'GGUF'");
+  expect_refused(GgufBytes().put<uint64_t>(1), "does not start with 'GGUF'");
   for (const uint32_t version : {0u, 1u, 4u, 0x80000000u})
     expect_refused(GgufBytes().begin(0, 0, version), "GGUF version");
   expect_refused(GgufBytes().begin(0, 0, 0x03000000), "big-endian");
@@ -133,7 +133,7 @@ TEST(Gguf, RefusesCountsThatCannotBe) {
 TEST(Gguf, RefusesBadKeys) {
   expect_refused(GgufBytes().begin(0, 1).text("").data(64), "key 1 of 1: a key is empty");
   expect_refused(GgufBytes().begin(0, 1).text("a\xff").data(64), "'a\\xff' is not UTF-8");
-  expect_refused(GgufBytes().begin(0, 2).u32("k", 1).u32("k", 2), "key 'k' is there twice");
+  expect_refused(GgufBytes().begin(0, 2).u32("k", 1).u32("k", 2), "key 'k' occurs twice");
   GgufBytes type;
   type.begin(0, 1).text("k").put<uint32_t>(13).data(64);
   expect_refused(type, "value type 13");
@@ -172,9 +172,9 @@ TEST(Gguf, RefusesBadTensors) {
   expect_refused(with_tensor("t", {1LL << 60, 1}, kF32, 0), "reach beyond");
   expect_refused(with_tensor("t", {33}, kQ4_0, 0), "not whole blocks of 32");
   expect_refused(with_tensor("t", {32}, kF32, 16), "not a multiple of 32");
-  expect_refused(with_tensor("t", {32}, kF32, 4096), "reach beyond the file");
-  expect_refused(with_tensor("t", {32}, kF32, ~uint64_t{31}), "reach beyond the file");
-  expect_refused(with_tensor("t", {32}, 99, 8192), "reach beyond the file");
+  expect_refused(with_tensor("t", {32}, kF32, 4096), "reach past the end of the file");
+  expect_refused(with_tensor("t", {32}, kF32, ~uint64_t{31}), "reach past the end of the file");
+  expect_refused(with_tensor("t", {32}, 99, 8192), "reach past the end of the file");
 }
 
 TEST(Gguf, RefusesOverlapsAndDuplicates) {
@@ -183,7 +183,7 @@ TEST(Gguf, RefusesOverlapsAndDuplicates) {
   expect_refused(overlap, "tensor 'b': its data overlaps that of 'a'");
   GgufBytes twice;
   twice.begin(2, 0).tensor("a", {8}, kF32, 0).tensor("a", {8}, kF32, 32).data(512);
-  expect_refused(twice, "tensor 'a' is there twice");
+  expect_refused(twice, "tensor 'a' occurs twice");
 }
 
 GgufBytes small_model() {

@@ -51,7 +51,7 @@ Result<ModelFile> ModelFile::open(const std::string& path, HfNamesOf names_of) {
   MILLRACE_TRY(is_directory ? file.open_safetensors(names_of) : file.open_gguf());
   file.by_name_ = NameIndex<TensorView, &TensorView::name>(file.tensors_);
   if (const TensorView* twice = file.by_name_.duplicate(file.tensors_))
-    return error(Code::corrupt, "{}: tensor '{}' is there twice", printable(path),
+    return error(Code::corrupt, "{}: tensor '{}' occurs twice", printable(path),
                  printable(twice->name, 200));
   return file;
 }

@@ -115,7 +115,7 @@ Result<QuantType> quant_type_named(std::string_view name) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   for (const QuantType& type : kTypes)
     if (type.name == lower) return type;
-  return error(Code::invalid_argument, "no type '{}'; there are: {}", name, quant_type_names());
+  return error(Code::invalid_argument, "no type '{}'; the types are {}", name, quant_type_names());
 }
 
 bool is_quantised(std::string_view tensor, const std::vector<int64_t>& shape) {

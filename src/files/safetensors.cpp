@@ -83,12 +83,13 @@ Result<std::string> SafetensorsDir::text(std::string_view name) const {
 Status SafetensorsDir::open_files() {
   if (!has("config.json"))
     return error(Code::not_found,
-                 "{}: no config.json; a model is a .gguf file or a directory with "
+                 "{}: config.json is missing; a model is a .gguf file, or a directory with "
                  "config.json and *.safetensors",
                  directory_);
   if (!has(kSingle) && has(kIndex)) return open_sharded();
   if (!has(kSingle))
-    return error(Code::not_found, "{}: neither {} nor {}; weights in other formats are not read",
+    return error(Code::not_found,
+                 "{}: contains neither {} nor {}; other weight formats are not supported",
                  directory_, kSingle, kIndex);
   MILLRACE_ASSIGN(const auto entries, open_file(std::string(kSingle)));
   for (const SafetensorsEntry& entry : entries)
@@ -146,7 +147,8 @@ Status SafetensorsDir::add_experts(const SafetensorsEntry& entry, const std::byt
   const FusedExperts experts = *fused_experts(entry.name);
   const std::vector<int64_t>& s = entry.shape;
   if (s.size() != 3 || s[0] < 1 || s[0] > 4096 || (experts.gate_up && s[1] % 2 != 0))
-    return error(Code::corrupt, "{}: tensor '{}' is no stack of experts", directory_, entry.name);
+    return error(Code::corrupt, "{}: tensor '{}' is not a stack of experts", directory_,
+                 entry.name);
   const size_t each = entry.bytes / static_cast<size_t>(s[0]);
   for (int64_t e = 0; e < s[0]; ++e, data += each) {
     if (!experts.gate_up) {

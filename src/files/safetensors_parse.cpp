@@ -76,7 +76,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     return false;
   }
   bool unexpected(std::string_view what) {
-    return fail(fmt::format("{} where none belongs", what));
+    return fail(fmt::format("{} is not allowed here", what));
   }
   bool number(int64_t value) {
     if (place_ != Place::array) return unexpected("a number");
@@ -174,10 +174,11 @@ class Checker {
       return bad_tensor(
           entry, fmt::format("its shape needs {} bytes, data_offsets give {}", bytes, entry.bytes));
     if (entry.begin % static_cast<size_t>(type->bytes) != 0)
-      return error(Code::unsupported,
-                   "{}: tensor '{}' begins at byte {}, not a multiple of {}; save it again with a "
-                   "current safetensors",
-                   printable(file_), printable(entry.name, 200), entry.begin, type->bytes);
+      return error(
+          Code::unsupported,
+          "{}: tensor '{}' starts at byte {}, which is not a multiple of {}; save it again with a "
+          "current safetensors",
+          printable(file_), printable(entry.name, 200), entry.begin, type->bytes);
     return {};
   }
 
@@ -187,19 +188,19 @@ class Checker {
     for (const SafetensorsEntry& entry : entries) {
       if (entry.begin != at)
         return bad_tensor(
-            entry,
-            fmt::format("its data begins at byte {}, that before it ends at {}", entry.begin, at));
+            entry, fmt::format("its data starts at byte {}, but the data before it ends at {}",
+                               entry.begin, at));
       at += entry.bytes;
     }
     if (at != end)
-      return bad("the tensors end at byte {}, the file at {}; is it a complete download?", at, end);
+      return bad("the tensors end at byte {}, the file at {}; is the download complete?", at, end);
     return {};
   }
 
   Status check_names(const std::vector<SafetensorsEntry>& entries) const {
     std::set<std::string_view> names;
     for (const SafetensorsEntry& entry : entries)
-      if (!names.insert(entry.name).second) return bad_tensor(entry, "is there twice");
+      if (!names.insert(entry.name).second) return bad_tensor(entry, "occurs twice");
     return {};
   }
 
@@ -213,14 +214,14 @@ Result<std::vector<SafetensorsEntry>> parse_safetensors(std::span<const std::byt
                                                         std::string_view file) {
   const Checker checker(file);
   uint64_t length = 0;
-  if (bytes.size() < kLengthBytes) return checker.bad("at byte 0: no safetensors file: too short");
+  if (bytes.size() < kLengthBytes)
+    return checker.bad("at byte 0: not a safetensors file: too short");
   std::memcpy(&length, bytes.data(), kLengthBytes);
   if (length < 2 || length > std::min<uint64_t>(kMaxHeaderBytes, bytes.size() - kLengthBytes))
-    return checker.bad(
-        "at byte 0: a header of {} bytes in a file of {}; is it a complete download?", length,
-        bytes.size());
+    return checker.bad("at byte 0: a header of {} bytes in a file of {}; is the download complete?",
+                       length, bytes.size());
   const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
-  if (header.front() != '{') return checker.bad("at byte 8: the header does not begin with '{{'");
+  if (header.front() != '{') return checker.bad("at byte 8: the header does not start with '{{'");
   HeaderReader reader;
   if (!Json::sax_parse(header.begin(), header.end(), &reader))
     return checker.bad("at byte 8, the header: {}", reader.problem);
@@ -228,8 +229,8 @@ Result<std::vector<SafetensorsEntry>> parse_safetensors(std::span<const std::byt
   const size_t data = kLengthBytes + length;
   for (SafetensorsEntry& entry : entries) {
     if (entry.begin > bytes.size() - data || entry.bytes > bytes.size() - data - entry.begin)
-      return checker.bad_tensor(entry,
-                                "its data reaches beyond the file; is it a complete download?");
+      return checker.bad_tensor(
+          entry, "its data reaches past the end of the file; is the download complete?");
     entry.begin += data;
     MILLRACE_TRY(checker.check_size(entry));
   }

@@ -22,7 +22,8 @@ Result<std::string> read_all(int fd, const std::string& path, size_t max_bytes) 
     if (n == 0) return text;
     text.append(part, static_cast<size_t>(n));
     if (text.size() > max_bytes)
-      return error(Code::corrupt, "{} is larger than the {} bytes it may have", path, max_bytes);
+      return error(Code::corrupt, "{} is larger than {} bytes, which is the limit", path,
+                   max_bytes);
   }
 }
 

@@ -65,24 +65,28 @@ Entries find_named(const std::string& name, const Catalog& catalog) {
 Status unknown(std::string_view name, const Catalog& catalog) {
   const std::string shown = printable(name, 200);
   const std::string how = fmt::format(
-      "'millrace pull {}' gets the default model, 'millrace pull hf:OWNER/REPO:QUANT' one from "
+      "'millrace pull {}' downloads the default model, 'millrace pull hf:OWNER/REPO:QUANT' one "
+      "from "
       "Hugging Face",
       kDefaultModel);
   if (name == kDefaultModel)
-    return error(Code::not_found, "the default model {} is not here yet: millrace pull {}", shown,
-                 shown);
+    return error(Code::not_found,
+                 "the default model {} is not on this machine yet; 'millrace pull {}' downloads it",
+                 shown, shown);
   if (name == kTinyModel)
     return error(Code::not_found,
-                 "the model {} is not where it should be: in share/millrace of an installed "
-                 "program, in models/ of the tree it is built in",
+                 "the model {} is missing: it belongs in share/millrace of an installed "
+                 "program, or in models/ of the source tree",
                  shown);
   const Entries all = matching(catalog, [](const CatalogEntry&) { return true; });
   if (all.empty())
     return error(Code::not_found,
-                 "no model '{}': no such file, and no model is on this machine; {}", shown, how);
-  return error(Code::not_found,
-               "no model '{}': no such file, and none of that name here; {}. There are:{}", shown,
-               how, listed(all));
+                 "no model '{}': no such file, and there are no models on this machine; {}", shown,
+                 how);
+  return error(
+      Code::not_found,
+      "no model '{}': no such file, and no model of that name on this machine; {}. Models here:{}",
+      shown, how, listed(all));
 }
 
 // A folder that is a model, or that holds exactly one. An empty string when it holds none.
@@ -93,7 +97,7 @@ Result<std::string> model_in(const std::string& folder) {
   if (models.empty()) return std::string();
   Entries all;
   for (const auto& model : models) all.push_back(&model);
-  return error(Code::invalid_argument, "{} holds {} models; name one of its files:{}",
+  return error(Code::invalid_argument, "{} contains {} models; name one of its files:{}",
                printable(folder, 200), models.size(), listed(all));
 }
 
@@ -119,7 +123,7 @@ Catalog find_models(const Environment& environment) {
   add_lm_studio(environment.xdg_cache_home + "/lm-studio/models", walk, catalog);
   if (walk.is_spent())
     catalog.notes.push_back(
-        "there are too many files in the model folders to look at all of them; "
+        "the model folders contain too many files to search; "
         "name a model by its path");
   return catalog;
 }
@@ -138,11 +142,11 @@ Result<std::string> resolve_model(std::string_view name, const Catalog& catalog)
   const Entries found = text.empty() ? Entries() : find_named(text, catalog);
   if (found.size() == 1) return found[0]->path;
   if (!found.empty())
-    return error(Code::invalid_argument, "'{}' is the name of {} models; say which:{}",
+    return error(Code::invalid_argument, "'{}' matches {} models; choose one:{}",
                  printable(name, 200), found.size(), listed(found));
   if (is_folder)
     return error(Code::not_found,
-                 "the folder {} holds no model: no .gguf file, no config.json with "
+                 "the folder {} contains no model: no .gguf file, and no config.json with "
                  "*.safetensors",
                  printable(name, 200));
   return unknown(name, catalog);

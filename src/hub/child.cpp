@@ -85,7 +85,7 @@ Result<int> run_child(const Child& child, const std::function<bool()>& tick) {
   if (pid < 0) return error(Code::io_error, "cannot start a process: {}", std::strerror(errno));
   auto status = wait_for(pid, tick);
   if (status.ok() && *status == kNoProgram)
-    return error(Code::not_found, "there is no program '{}' here", child.command[0]);
+    return error(Code::not_found, "no program '{}' on this machine", child.command[0]);
   return status;
 }
 

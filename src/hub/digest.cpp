@@ -32,7 +32,8 @@ Status start(EVP_MD_CTX* context, int fd, DigestKind kind) {
     const std::string head = fmt::format("blob {}", info.st_size);
     is_ready = EVP_DigestUpdate(context, head.c_str(), head.size() + 1) == 1;
   }
-  return is_ready ? Status() : error(Code::unsupported, "OpenSSL here cannot make checksums");
+  return is_ready ? Status()
+                  : error(Code::unsupported, "OpenSSL cannot compute checksums on this machine");
 }
 
 Result<std::string> digest_of(int fd, const std::string& path, DigestKind kind,

@@ -58,11 +58,11 @@ Status PartFile::lock() {
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd_ < 0) return failed("write");
     if (flock(fd_, LOCK_EX | LOCK_NB) != 0)
-      return error(Code::unavailable, "{} is being pulled by another process", path_);
+      return error(Code::unavailable, "another process is downloading {}", path_);
     if (is_at(fd_, path_)) return {};
     close(fd_);
   }
-  return error(Code::unavailable, "{} does not stay where it is", path_);
+  return error(Code::unavailable, "{} was moved or replaced during the download", path_);
 }
 
 Status PartFile::open() {
@@ -81,8 +81,7 @@ Status PartFile::restart() {
 
 Status PartFile::take(const char* data, size_t n) {
   if (n > bytes_ - size_)
-    return error(Code::corrupt, "the server sends more than the {} bytes that {} has", bytes_,
-                 path_);
+    return error(Code::corrupt, "the server sent more than the {} bytes of {}", bytes_, path_);
   while (n > 0) {
     const ssize_t written = write(fd_, data, n);
     if (written < 0 && errno == EINTR) continue;
@@ -111,7 +110,7 @@ Status check(const std::string& path, const Checksum& checksum, const HttpOption
   if (checksum.hex.empty()) return {};
   MILLRACE_ASSIGN(const std::string hex, digest_of_file(path, checksum.kind, options.stopped));
   if (hex == checksum.hex) return {};
-  return error(Code::corrupt, "{}: the checksum is {} and should be {}", path, hex, checksum.hex);
+  return error(Code::corrupt, "{}: wrong checksum: {} instead of {}", path, hex, checksum.hex);
 }
 
 }  // namespace
@@ -128,7 +127,7 @@ Status need_room(const std::string& folder, uint64_t bytes) {
   const auto room = fs::space(folder, failed);
   if (failed || room.available >= bytes) return {};
   return error(Code::io_error,
-               "{} has room for {} MB, and {} MB are needed; free some, or set "
+               "{} has {} MB of free space, and {} MB are needed; free some, or set "
                "XDG_CACHE_HOME to another disk",
                folder, room.available / 1'000'000, bytes / 1'000'000);
 }
@@ -137,8 +136,8 @@ Status make_folder(const std::string& path) {
   std::error_code failed;
   fs::create_directories(path, failed);
   if (!failed && fs::is_directory(path, failed)) return {};
-  return error(Code::io_error, "cannot make the folder {}: {}", path,
-               failed ? failed.message() : "something else is there");
+  return error(Code::io_error, "cannot create the folder {}: {}", path,
+               failed ? failed.message() : "it exists and is not a folder");
 }
 
 Status download(const Download& what, const HttpOptions& options,

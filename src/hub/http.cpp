@@ -48,7 +48,7 @@ Status begin(Attempt& attempt) {
   curl_easy_getinfo(attempt.curl, CURLINFO_RESPONSE_CODE, &status);
   if (status != 206) return attempt.sink.restart();
   if (range_start(attempt.curl) == static_cast<int64_t>(attempt.sink.size())) return {};
-  return error(Code::corrupt, "the server sent another part of the file than was asked for");
+  return error(Code::corrupt, "the server sent another part of the file than requested");
 }
 
 size_t on_bytes(char* data, size_t one, size_t n, void* user) {
@@ -94,17 +94,17 @@ Result<Handle> make_handle(const std::string& url, const HttpOptions& options) {
 Status status_failure(const std::string& url, long status) {
   if (status == 401 || status == 403)
     return error(Code::unavailable,
-                 "{}: the server answers {}: it does not exist, or it needs a token (HF_TOKEN) of "
-                 "someone who may read it",
+                 "{}: the server answered {}: it does not exist, or it needs a token (HF_TOKEN) of "
+                 "an account with access",
                  url, status);
   if (status == 404 || status == 410)
-    return error(Code::not_found, "{}: the server answers {}: there is no such thing", url, status);
+    return error(Code::not_found, "{}: the server answered {}: not found", url, status);
   if (status == 429)
     return error(Code::unavailable,
-                 "{}: the server answers 429: too many requests; try later or "
+                 "{}: the server answered 429: too many requests; try again later, or "
                  "with a token (HF_TOKEN)",
                  url);
-  return error(Code::unavailable, "{}: the server answers {}", url, status);
+  return error(Code::unavailable, "{}: the server answered {}", url, status);
 }
 
 // Whether another try may end otherwise.
@@ -135,7 +135,7 @@ Outcome judge(CURLcode code, const std::string& url, const char* detail, Attempt
   if (!attempt.failure.ok()) return {attempt.failure};
   if (code == CURLE_OK && attempt.sink.is_whole()) return {};
   if (code == CURLE_OK)
-    return {error(Code::unavailable, "{}: the transfer ended after {} bytes, before its end", url,
+    return {error(Code::unavailable, "{}: the download broke off after {} bytes", url,
                   attempt.sink.size()),
             true};
   long status = 0;
@@ -193,7 +193,7 @@ class TextSink : public HttpSink {
   }
   Status take(const char* data, size_t n) override {
     if (text_.size() + n > max_bytes_)
-      return error(Code::corrupt, "the answer is longer than {} bytes", max_bytes_);
+      return error(Code::corrupt, "the server's answer is longer than {} bytes", max_bytes_);
     text_.append(data, n);
     return {};
   }

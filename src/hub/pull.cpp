@@ -14,7 +14,7 @@ Result<Pulled> pull(std::string_view what, const Environment& environment, const
     return pull_hub(name, environment, watch);
   }
   return error(Code::not_found,
-               "cannot pull '{}': there are {}, and hf:OWNER/REPO[:QUANT] from Hugging Face",
+               "cannot pull '{}': give {}, or hf:OWNER/REPO[:QUANT] for a model from Hugging Face",
                printable(what, 200), kDefaultModel);
 }
 

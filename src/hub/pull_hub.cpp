@@ -93,8 +93,7 @@ Result<const HubFile*> choose_gguf(const ByQuant& ggufs, const HubName& name) {
         to_lower(parse_gguf_name(file->path)->stem) == wanted)
       found.push_back(file);
   if (found.size() == 1) return found[0];
-  if (found.size() > 1)
-    return no_choice(ggufs, name, "has several files of that kind: name one by its file");
+  if (found.size() > 1) return no_choice(ggufs, name, "has several such files; give a file name");
   if (name.quant.empty() && ggufs.size() == 1) return ggufs.begin()->second;
   return no_choice(ggufs, name,
                    fmt::format("has no {}", name.quant.empty() ? kDefaultQuant : name.quant));
@@ -113,8 +112,7 @@ Result<std::vector<HubFile>> all_parts(const HubListing& listing, const HubFile&
     const std::string path = part_path(first.path, part);
     const HubFile* file = find_file(listing, path);
     if (file == nullptr)
-      return error(Code::corrupt, "the repository lists {} and lacks its part {}", first.path,
-                   path);
+      return error(Code::corrupt, "the repository has {} but not its part {}", first.path, path);
     out.push_back(*file);
   }
   return out;
@@ -136,7 +134,7 @@ Result<std::vector<HubFile>> safetensors_files(const HubListing& listing, const 
         "special_tokens_map.json", "generation_config.json", "chat_template.jinja", "config.json"})
     if (const HubFile* file = find_file(listing, beside)) out.push_back(*file);
   if (out.back().path != "config.json")
-    return error(Code::not_found, "{} has safetensors and no config.json", name.repo);
+    return error(Code::not_found, "{} has safetensors but no config.json", name.repo);
   return out;
 }
 
@@ -203,7 +201,7 @@ Result<HubName> parse_hub_name(std::string_view text) {
                        (colon == text.size() || is_safe(name.quant));
   if (is_good) return name;
   return error(Code::invalid_argument,
-               "'hf:{}' is no name of a repository; it goes hf:OWNER/REPO or hf:OWNER/REPO:QUANT",
+               "'hf:{}' is not a repository; write hf:OWNER/REPO or hf:OWNER/REPO:QUANT",
                printable(text, 200));
 }
 
@@ -211,7 +209,7 @@ Result<HubListing> parse_listing(const std::string& json) {
   const Json document = Json::parse(json, nullptr, false);
   const auto siblings = document.is_object() ? document.find("siblings") : document.end();
   if (siblings == document.end() || !siblings->is_array() || siblings->size() > kMaxFiles)
-    return error(Code::corrupt, "the server's answer is no list of a repository's files");
+    return error(Code::corrupt, "the server's answer is not a list of files");
   HubListing listing{string_at(document, "sha"), {}};
   if (!is_checksum(DigestKind::git_blob, listing.revision)) listing.revision = "main";
   for (const Json& file : *siblings) add_file(file, listing.files);
@@ -222,8 +220,8 @@ Result<std::vector<HubFile>> choose_files(const HubListing& listing, const HubNa
   const ByQuant ggufs = ggufs_of(listing);
   if (ggufs.empty() && !name.quant.empty())
     return error(Code::not_found,
-                 "{} has no GGUF files to choose '{}' from; hf:{} would get its "
-                 "safetensors if it has them",
+                 "{} has no GGUF files, so '{}' selects nothing; hf:{} downloads its "
+                 "safetensors, if it has any",
                  name.repo, name.quant, name.repo);
   if (ggufs.empty()) return safetensors_files(listing, name);
   MILLRACE_ASSIGN(const HubFile* first, choose_gguf(ggufs, name));
@@ -235,7 +233,7 @@ Result<Pulled> pull_hub(const HubName& name, const Environment& environment,
   if (environment.hub_offline) return already_here(name, environment);
   const HttpOptions options = http_options(environment, watch);
   const std::string api = environment.hub_endpoint + "/api/models/" + name.repo;
-  watch.progress("asking what " + name.repo + " has", 0, 0);
+  watch.progress("listing the files of " + name.repo, 0, 0);
   MILLRACE_ASSIGN(const std::string json,
                   http_get_text(api + "/revision/main?blobs=true", kMaxListingBytes, options));
   MILLRACE_ASSIGN(const HubListing listing, parse_listing(json));

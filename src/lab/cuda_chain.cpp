@@ -70,8 +70,8 @@ class Chain {
     MILLRACE_TRY(stop_.record(stream_));
     MILLRACE_TRY(fetch_outputs());
     if (!std::equal(expected_.begin(), expected_.end(), outputs_.data()))
-      return error(Code::wrong_result, "the chain of {} gave other bits than {}", variant_->name,
-                   witness_->name);
+      return error(Code::wrong_result, "the chain of {} gave different bits from {}",
+                   variant_->name, witness_->name);
     return stop_.us_since(start_);
   }
 
@@ -103,7 +103,7 @@ class Chain {
         witness_ = &v;
     }
     if (witness_ == nullptr)
-      return error(Code::unavailable, "this device has no two variants of the bf16 product");
+      return error(Code::unavailable, "this device has fewer than two variants of the bf16 matmul");
     return {};
   }
 

@@ -106,7 +106,7 @@ class CudaRunner : public Runner {
     for (size_t i = 0; i < views.size(); ++i) {
       const Port& port = instance.problem().ports[i];
       if (streamed[i] != graphed[i])
-        return error(Code::wrong_result, "port {}: a graph gave other bits than the stream",
+        return error(Code::wrong_result, "port {}: the graph gave different bits from the stream",
                      port.name);
       if (is_output(port.role))
         std::memcpy(views[i].data(), streamed[i].data(), streamed[i].size());

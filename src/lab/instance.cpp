@@ -46,7 +46,7 @@ Result<std::vector<std::span<std::byte>>> Instance::views_for(const Variant& var
   for (const auto& buffer : buffers_) views.emplace_back(buffer.data(), buffer.bytes());
   if (variant.layout == "plain") return views;
   const Layout* layout = layout_named(*op_, variant.layout);
-  MILLRACE_CHECK(layout != nullptr, "{}: {} wants unknown layout {}", op_->name, variant.name,
+  MILLRACE_CHECK(layout != nullptr, "{}: {} needs the unknown layout {}", op_->name, variant.name,
                  variant.layout);
   for (size_t i = 0; i < views.size(); ++i) {
     if (case_.ports[i].role != Role::weight) continue;

@@ -22,7 +22,8 @@ Result<std::vector<const Op*>> find_ops(const Names& names) {
   std::vector<const Op*> found;
   for (const auto& name : names) {
     const Op* op = op_named(name);
-    if (op == nullptr) return error(Code::not_found, "no op '{}'; there are: {}", name, op_names());
+    if (op == nullptr)
+      return error(Code::not_found, "no op '{}'; the ops are {}", name, op_names());
     found.push_back(op);
   }
   if (names.empty()) found.assign(ops().begin(), ops().end());
@@ -39,9 +40,9 @@ Status check_variants(const Target& target, const std::vector<const Op*>& select
       known += fmt::format("\n  {}: {}", op->name, variant_names(*op));
     }
     if (found == nullptr)
-      return error(Code::not_found, "no variant '{}'; there are:{}", name, known);
+      return error(Code::not_found, "no variant '{}'; the variants are:{}", name, known);
     if (!target.has(*found))
-      return error(Code::unavailable, "variant '{}' needs {}, which this {} has not", name,
+      return error(Code::unavailable, "variant '{}' needs {}, which this {} lacks", name,
                    name_of(found->isa), target.device());
   }
   return {};
@@ -58,7 +59,7 @@ Status check_cases(const std::vector<const Op*>& selected, const Names& patterns
         known += " " + problem.name;
       }
     }
-    if (!found) return error(Code::not_found, "no case '{}'; there are:{}", pattern, known);
+    if (!found) return error(Code::not_found, "no case '{}'; the cases are:{}", pattern, known);
   }
   return {};
 }
@@ -106,7 +107,8 @@ Result<std::vector<PlanItem>> plan_bench(const Target& target, const BenchFilter
     }
   if (items.empty())
     return error(Code::not_found,
-                 "nothing to measure: no variant that was asked for takes such a case on this {}",
+                 "nothing to measure: none of the selected variants takes one of the selected "
+                 "cases on this {}",
                  target.device());
   return items;
 }

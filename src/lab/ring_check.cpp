@@ -119,17 +119,19 @@ Status RingCheck::same_bits(const Variant& variant, const Hashes& got, size_t be
                             const Hashes& want) {
   for (size_t i = 0; i < got.size(); ++i)
     if (got[i] != want[begin + i])
-      return error(Code::wrong_result,
-                   "{} gave other bits on entry {} of the ring than were verified for its class {}",
-                   variant.name, begin + i, variant.numerics);
+      return error(
+          Code::wrong_result,
+          "{} gave different bits on entry {} of the ring from those verified for its class {}",
+          variant.name, begin + i, variant.numerics);
   return {};
 }
 
 Status RingCheck::check_repeats(const Variant& variant, const Hashes& hashes) {
   for (size_t e = 0; e < hashes.size(); ++e)
     if (hashes[e] != hashes[ring_.original_of(e)])
-      return error(Code::wrong_result, "{} gave other bits for the same inputs (entries {} and {})",
-                   variant.name, ring_.original_of(e), e);
+      return error(Code::wrong_result,
+                   "{} gave different bits for the same inputs (entries {} and {})", variant.name,
+                   ring_.original_of(e), e);
   return {};
 }
 

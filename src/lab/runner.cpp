@@ -59,7 +59,7 @@ Result<std::unique_ptr<Runner>> make_runner(std::string_view device, const Machi
     MILLRACE_TRY(check_gpu(machine));
     return cuda_runner(machine);
   }
-  return error(Code::not_found, "no device {}: cpu or cuda", device);
+  return error(Code::not_found, "no device '{}'; the devices are cpu and cuda", device);
 }
 
 }  // namespace millrace::lab

@@ -111,7 +111,7 @@ Result<std::filesystem::path> Store::default_path() {
   const char* home = std::getenv("HOME");
   if (home == nullptr || home[0] != '/')
     return error(Code::not_found,
-                 "neither XDG_DATA_HOME nor HOME says where to keep runs; use --db");
+                 "XDG_DATA_HOME and HOME are not set, so there is no place for runs; use --db");
   return std::filesystem::path(home) / ".local" / "share" / "millrace" / "lab.db";
 }
 
@@ -121,13 +121,14 @@ Status make_folder_of(const std::filesystem::path& path) {
   std::error_code failure;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failure);
   if (!failure) return {};
-  return error(Code::io_error, "cannot make the folder {}: {}", path.parent_path().string(),
+  return error(Code::io_error, "cannot create the folder {}: {}", path.parent_path().string(),
                failure.message());
 }
 
 Status no_runs_at(std::string_view path) {
   return error(Code::not_found,
-               "no runs are stored at {}: millrace bench stores them, there or where --db says",
+               "no runs are stored in {}: 'millrace bench' stores them, there or in the file that "
+               "--db names",
                path);
 }
 
@@ -164,7 +165,7 @@ Status Store::prepare_schema(Missing missing) {
   MILLRACE_ASSIGN(const int64_t version, integer_of(db, path_, "PRAGMA user_version"));
   if (n_tables > 0 && application != kApplication)
     return error(Code::corrupt,
-                 "{} is an SQLite database of another program; name another with --db", path_);
+                 "{} is an SQLite database of another program; name another file with --db", path_);
   if (version > kSchema)
     return error(Code::unsupported,
                  "{} was written by a newer Millrace (schema {}; this one knows {}); name another "

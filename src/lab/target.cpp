@@ -50,7 +50,7 @@ Result<std::unique_ptr<Target>> make_target(std::string_view device, const Machi
     MILLRACE_TRY(check_gpu(machine));
     return cuda_target(machine);
   }
-  return error(Code::not_found, "no device {}: cpu or cuda", device);
+  return error(Code::not_found, "no device '{}'; the devices are cpu and cuda", device);
 }
 
 }  // namespace millrace::lab

@@ -54,7 +54,7 @@ bool on_pci_bus(const HostFiles& host) {
 std::string why_no_library(const HostFiles& host) {
   if (host.exists("proc/driver/nvidia/version"))
     return "the NVIDIA kernel driver is loaded, but libcuda.so.1 is not visible; in a container, "
-           "start it with the GPU passed in (docker: --gpus all)";
+           "start the container with the GPU (docker: --gpus all)";
   if (on_pci_bus(host))
     return "an NVIDIA GPU is on the PCI bus, but its driver is not installed; install the "
            "distribution's nvidia-driver package and reboot";
@@ -72,7 +72,7 @@ std::string_view remedy(int error) {
     case kSystemNotReady:
       return "start the fabric manager service (nvidia-fabricmanager) and try again";
     case kNotPermitted:
-      return "this user may not open the GPU; check the rights of /dev/nvidia*";
+      return "this user has no permission to open the GPU; check the permissions of /dev/nvidia*";
     case kStubLibrary:
       return "the toolkit's stub libcuda.so.1 was found before the driver's; check LD_LIBRARY_PATH";
     case kUnknown:

@@ -17,32 +17,36 @@ constexpr double kSlowBarrierNs = 1000;
 
 void examine_cpu(const Machine& m, const Ceilings& c, Findings& out) {
   if (!m.has(Isa::avx2))
-    out.push_back({Severity::warning,
-                   "this CPU shows no AVX2: kernels fall back to plain code, many times slower",
-                   "use an x86-64 CPU of 2013 or later; on a virtual machine, pass the host's CPU "
-                   "features through"});
+    out.push_back(
+        {Severity::warning,
+         "this CPU lacks AVX2: kernels fall back to plain code, which is many times slower",
+         "use an x86-64 CPU from 2013 or later; on a virtual machine, pass the host's CPU "
+         "features through"});
   if (m.has_amx)
-    out.push_back({Severity::note,
-                   "this CPU has AMX, which no kernel here uses: its int8 ceiling is not counted",
-                   "nothing to do: src/kernels/matmul/README.md has the measurement"});
+    out.push_back(
+        {Severity::note,
+         "this CPU has AMX, which no kernel uses yet: the int8 ceiling does not include it",
+         "nothing to do: src/kernels/matmul/README.md has the measurement"});
   if (m.n_cpus == 1)
-    out.push_back({Severity::warning, "one CPU: a single lane cannot use the memory bandwidth",
+    out.push_back({Severity::warning,
+                   "only one CPU: a single thread cannot use all of the memory bandwidth",
                    "give the process more CPUs (taskset, container or virtual machine settings)"});
   if (m.cpus.empty() && m.cpu_quota > 0)
     out.push_back(
         {Severity::warning,
-         fmt::format("the control group grants {:.2f} CPUs' worth of time; lanes are not "
-                     "pinned and are stopped when it is spent",
+         fmt::format("the control group limits this process to {:.2f} CPUs; threads are not "
+                     "pinned, and stop when the quota is used up",
                      m.cpu_quota),
          "raise the quota (docker --cpus, cpu.max), or grant whole CPUs (--cpuset-cpus)"});
   if (m.n_numa_nodes > 1)
     out.push_back({Severity::note,
                    fmt::format("{} NUMA nodes: memory is not placed by node", m.n_numa_nodes),
-                   "for steady numbers keep to one: numactl --cpunodebind=0 --membind=0"});
+                   "for steady numbers use one node: numactl --cpunodebind=0 --membind=0"});
   if (c.barrier_ns > kSlowBarrierNs)
-    out.push_back({Severity::warning,
-                   fmt::format("{} lanes take {:.1f} us to meet", c.n_lanes, c.barrier_ns / 1000),
-                   "stop what shares the CPUs, or use fewer lanes"});
+    out.push_back(
+        {Severity::warning,
+         fmt::format("a barrier of {} threads takes {:.1f} us", c.n_lanes, c.barrier_ns / 1000),
+         "stop other programs that use the CPUs, or use fewer threads (-t)"});
 }
 
 void examine_memory(const Machine& m, const Ceilings& c, Findings& out) {
@@ -59,11 +63,11 @@ void examine_memory(const Machine& m, const Ceilings& c, Findings& out) {
                    "transparent huge pages are off: weights on small pages miss the TLB",
                    "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"});
   if (c.n_lanes > 1 && c.read_gbps_all < 1.2 * c.read_gbps_one && c.read_gbps_all > 0)
-    out.push_back(
-        {Severity::note,
-         fmt::format("{} lanes read {:.1f} GB/s, hardly more than one", c.n_lanes, c.read_gbps_all),
-         "the CPUs may be threads of one core, or the memory bus is shared: decode gains "
-         "little from more lanes"});
+    out.push_back({Severity::note,
+                   fmt::format("{} threads read {:.1f} GB/s, hardly more than one thread",
+                               c.n_lanes, c.read_gbps_all),
+                   "the CPUs may be threads of one core, or the memory bus is shared: decode gains "
+                   "little from more threads"});
 }
 
 }  // namespace
@@ -102,9 +106,10 @@ std::vector<Finding> examine(const Machine& machine, const Ceilings& ceilings, b
   examine_memory(machine, ceilings, out);
   if (auto finding = examine_gpu(machine, cuda_build)) out.push_back(*std::move(finding));
   if (!ceilings.quiet)
-    out.push_back({Severity::warning, ceilings.noise,
-                   "measure again when nothing else runs: a ceiling found now may be too low, and "
-                   "shares of it too high"});
+    out.push_back(
+        {Severity::warning, ceilings.noise,
+         "measure again when nothing else runs: a ceiling measured now may be too low, and "
+         "shares of it too high"});
   std::stable_sort(out.begin(), out.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return out;

@@ -60,7 +60,7 @@ TEST(Health, EveryProblemIsNamedWithARemedy) {
   c.noise = "not quiet: other processes used 1.00 CPUs";
   const auto all = examine(m, c, true);
   for (const char* part : {"AVX2", "one CPU", "control group", "1024 MiB", "huge pages", "no GPU",
-                           "to meet", "not quiet"})
+                           "a barrier of", "not quiet"})
     expect_finding(all, Severity::warning, part);
   expect_finding(all, Severity::note, "NUMA");
   expect_finding(all, Severity::note, "AMX");

@@ -121,7 +121,7 @@ Result<Ceilings> parse_ceilings(std::string_view text) {
     return error(Code::corrupt, "ceilings: rates must be an array");
   for (const Json& item : j["rates"]) {
     const auto rate = parse_rate(item);
-    if (!rate) return error(Code::corrupt, "ceilings: a rate that is none: {}", text_of(item));
+    if (!rate) return error(Code::corrupt, "ceilings: not a rate: {}", text_of(item));
     c.rates.push_back(*rate);
   }
   return c;

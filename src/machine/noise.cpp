@@ -61,7 +61,7 @@ std::string why_not_quiet(const Noise& noise, int n_cpus) {
     reasons.push_back(fmt::format("the CPUs were throttled {} times", noise.n_throttled));
   if (noise.spread > kSpreadAllowed)
     reasons.push_back(
-        fmt::format("the median round lay {:.0f} % below the best", 100 * noise.spread));
+        fmt::format("the median round was {:.0f} % below the best", 100 * noise.spread));
   if (reasons.empty()) return "";
   return fmt::format("not quiet: {}", fmt::join(reasons, "; "));
 }

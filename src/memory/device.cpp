@@ -173,7 +173,7 @@ Result<std::string> cuda_architecture() {
 namespace {
 
 Status no_cuda() {
-  return error(Code::unavailable, "this millrace was built without CUDA; build the `cuda` preset");
+  return error(Code::unavailable, "this millrace was built without CUDA; build the cuda preset");
 }
 
 }  // namespace

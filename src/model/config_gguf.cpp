@@ -67,7 +67,7 @@ Status read_experts(const Keys& keys, Config& config) {
   MILLRACE_ASSIGN(config.n_experts, keys.count_or("expert_count", 0));
   if (!config.architecture->has_experts) {
     if (config.n_experts != 0)
-      return keys.unsupported("expert_count", "asks for experts, which this architecture lacks");
+      return keys.unsupported("expert_count", "is set, but this architecture has no experts");
     return {};
   }
   if (config.n_experts < 1) return keys.unsupported("expert_count", "is missing or not positive");
@@ -107,8 +107,9 @@ Status read_rope(const Keys& keys, Config& config) {
                   keys.string_or("rope.scaling.type", linear_by_default ? "linear" : "none"));
   if (type == "none") return {};
   if (type != "linear" && type != "yarn")
-    return keys.unsupported("rope.scaling.type",
-                            fmt::format("is '{}'; none, linear and yarn run", printable(type, 80)));
+    return keys.unsupported(
+        "rope.scaling.type",
+        fmt::format("is '{}'; supported are none, linear and yarn", printable(type, 80)));
   MILLRACE_TRY(read_rope_factor(keys, rope));
   if (type == "yarn") MILLRACE_TRY(read_yarn(keys, config.n_ctx, rope));
   MILLRACE_ASSIGN(const double attn_factor, keys.real_or("rope.scaling.attn_factor", 1));
@@ -154,8 +155,9 @@ Status refuse_unknown_arithmetic(const Keys& keys) {
 Status read_vocabulary(const Gguf& gguf, Config& config) {
   const GgufTensor* embedding = gguf.find_tensor("token_embd.weight");
   if (embedding == nullptr)
-    return error(Code::unsupported, "{}: no tensor 'token_embd.weight'{}", printable(gguf.path()),
-                 gguf.tensors().empty() ? ": the file is a vocabulary without a model" : "");
+    return error(Code::unsupported, "{}: tensor 'token_embd.weight' is missing{}",
+                 printable(gguf.path()),
+                 gguf.tensors().empty() ? ": the file has a vocabulary and no model" : "");
   if (embedding->shape.size() != 2 || embedding->shape[1] != config.n_embd)
     return error(Code::corrupt, "{}: tensor 'token_embd.weight' has no rows of {} elements",
                  printable(gguf.path()), config.n_embd);

@@ -27,7 +27,7 @@ Status read_architecture(const JsonFields& fields, Config& config) {
   const std::string name = classes->front().get<std::string>();
   if (name.ends_with("ForCausalLM")) return {};
   return fields.unsupported(
-      "architectures", fmt::format("is {}, not one that predicts tokens", printable(name, 80)));
+      "architectures", fmt::format("is {}, which does not predict tokens", printable(name, 80)));
 }
 
 Status read_shape(const JsonFields& fields, Config& config) {
@@ -48,8 +48,8 @@ Status read_shape(const JsonFields& fields, Config& config) {
   MILLRACE_ASSIGN(const std::string older, fields.string_or("hidden_act", wanted));
   MILLRACE_ASSIGN(const std::string act, fields.string_or("hidden_activation", older));
   if (act != wanted && !(act == "swish" && wanted == "silu"))
-    return fields.unsupported("hidden_act",
-                              fmt::format("is '{}'; {} is supported", printable(act, 80), wanted));
+    return fields.unsupported(
+        "hidden_act", fmt::format("is '{}'; only {} is supported", printable(act, 80), wanted));
   for (const char* softcap : {"attn_logit_softcapping", "final_logit_softcapping"}) {
     MILLRACE_ASSIGN(const double value, fields.real_or(softcap, 0));
     if (value != 0) return fields.unsupported(softcap, "is set, which is not supported");
@@ -132,7 +132,7 @@ Status read_llama3(const JsonFields& fields, double factor, Config& config) {
   MILLRACE_ASSIGN(llama3.original_context, fields.integer("original_max_position_embeddings"));
   if (llama3.original_context < 1 || !(llama3.low_freq_factor > 0) ||
       !(llama3.high_freq_factor > llama3.low_freq_factor))
-    return fields.bad("rope_type", "is llama3, but its factors do not fit each other");
+    return fields.bad("rope_type", "is llama3, but its factors contradict each other");
   return {};
 }
 
@@ -147,10 +147,10 @@ Status read_scaling(const JsonFields& fields, Config& config) {
   if (type == "yarn") return read_yarn(fields, factor, config);
   if (type == "llama3") return read_llama3(fields, factor, config);
   if (type != "linear")
-    return fields.unsupported("rope_type",
-                              fmt::format("is '{}'; default, linear, dynamic, yarn and "
-                                          "llama3 run",
-                                          printable(type, 80)));
+    return fields.unsupported(
+        "rope_type", fmt::format("is '{}'; supported are default, linear, dynamic, yarn and "
+                                 "llama3",
+                                 printable(type, 80)));
   config.rope.freq_scale = 1 / factor;
   return {};
 }
@@ -197,7 +197,8 @@ Status check_ends(const SafetensorsDir& dir, Config& config) {
   const TensorView* embedding = find_tensor(dir, "token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2 ||
       embedding->shape[1] != config.n_embd || embedding->shape[0] < config.n_vocab)
-    return error(Code::corrupt, "{}: no tensor 'model.embed_tokens.weight' of {} rows of {}",
+    return error(Code::corrupt,
+                 "{}: tensor 'model.embed_tokens.weight' of {} rows of {} is missing",
                  printable(dir.directory()), config.n_vocab, config.n_embd);
   config.n_vocab = embedding->shape[0];
   if (ties_embeddings(dir).value_or(true) || find_tensor(dir, "output.weight") != nullptr)
@@ -216,7 +217,7 @@ Result<Config> config_from_json(std::string_view text, std::string_view file) {
   if (fields.find("quantization_config") != nullptr)
     return fields.unsupported(
         "quantization_config",
-        "is there: quantised safetensors are not read; F32, F16 and BF16 are");
+        "is present: quantised safetensors are not supported; F32, F16 and BF16 are");
   MILLRACE_TRY(read_shape(fields, config));
   MILLRACE_TRY(read_experts(fields, config));
   MILLRACE_TRY(read_rope(fields, file, config));
@@ -236,8 +237,8 @@ Result<Config> read_config(const SafetensorsDir& dir) {
   MILLRACE_ASSIGN(Config config, config_from_json(text, file.string()));
   config.name = printable(std::filesystem::absolute(file).parent_path().filename().string(), 200);
   if (!dir.strange_tensor().empty())
-    return error(Code::unsupported, "{}: {}; F32, F16 and BF16 run", printable(dir.directory()),
-                 dir.strange_tensor());
+    return error(Code::unsupported, "{}: {}; supported are F32, F16 and BF16",
+                 printable(dir.directory()), dir.strange_tensor());
   MILLRACE_TRY(check_ends(dir, config));
   return config;
 }

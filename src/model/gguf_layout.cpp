@@ -49,7 +49,7 @@ class Layouter {
     if (name.ends_with(".rotary_emb.inv_freq")) return {};
     if (!name.starts_with("blk.") && !name.starts_with("token_embd.") &&
         !name.starts_with("output"))
-      return wrong(tensor, "is none that its architecture has");
+      return wrong(tensor, "is not part of its architecture");
     if (tensor.shape.empty() || tensor.bytes == 0) return wrong(tensor, "is empty");
     if (const size_t experts = name.find("_exps."); experts != name.npos)
       return add_expert(tensor, experts + std::string_view("_exps").size());
@@ -60,7 +60,7 @@ class Layouter {
       return {};
     }
     if (tensor.shape.size() > 2 || tensor.shape[0] % config_.head_dim != 0)
-      return wrong(tensor, "has no whole heads");
+      return wrong(tensor, "is not a whole number of heads");
     tensor.shape.size() == 2 ? add_heads(tensor) : add_bias(tensor);
     return {};
   }
@@ -101,7 +101,7 @@ class Layouter {
     for (int64_t e = 0; e < config_.n_experts; ++e) {
       const TensorView* part = file_.find(fmt::format("{}.{}.weight", stem, e));
       if (part == nullptr || part->shape != tensor.shape || part->type != tensor.type)
-        return wrong(tensor, fmt::format("has no expert {} of its type and shape beside it", e));
+        return wrong(tensor, fmt::format("is missing expert {} with the same type and shape", e));
       stack.parts.push_back(part);
     }
     out_.push_back(std::move(stack));
@@ -113,7 +113,7 @@ class Layouter {
     int64_t expert = -1;
     (void)std::from_chars(rest.data(), rest.data() + rest.size(), expert);
     if (expert > 0 && expert < config_.n_experts) return {};
-    return wrong(tensor, fmt::format("is none of {} experts", config_.n_experts));
+    return wrong(tensor, fmt::format("is not one of {} experts", config_.n_experts));
   }
 
   const ModelFile& file_;

@@ -112,7 +112,7 @@ Config config_of(const ModelShape& s) {
 
 void add_config(GgufWriter& writer, const ModelShape& shape, const QuantType& type) {
   write_config(config_of(shape), writer);
-  writer.add_string("general.description", "random weights: for measuring, not for talking to");
+  writer.add_string("general.description", "random weights, for measuring speed only");
   writer.add_u32("general.quantization_version", 2);
   writer.add_u32("general.file_type", type.file_type);
 }
@@ -217,7 +217,7 @@ std::string model_shape_names() {
 Result<ModelShape> model_shape_named(std::string_view name) {
   for (const ModelShape& shape : kShapes)
     if (shape.name == name) return shape;
-  return error(Code::invalid_argument, "no shapes of '{}'; there are: {}", name,
+  return error(Code::invalid_argument, "no model shapes '{}'; choose from {}", name,
                model_shape_names());
 }
 

@@ -68,8 +68,8 @@ TEST(Safetensors, RefusesBadHeaders) {
   expect_refused(safetensors("{\"a\":", 0), "not valid JSON");
   expect_refused(safetensors("{\"\xff\":{}}", 0), "not valid JSON");
   expect_refused(safetensors("{\"a\":{}}", 0), "is missing");
-  expect_refused(safetensors("{\"a\":[[[[", 0), "an array where none belongs");
-  expect_refused(safetensors("{\"a\":{\"shape\":[{}]}}", 0), "an object where none belongs");
+  expect_refused(safetensors("{\"a\":[[[[", 0), "an array is not allowed here");
+  expect_refused(safetensors("{\"a\":{\"shape\":[{}]}}", 0), "an object is not allowed here");
   expect_refused(safetensors("{\"a\":{\"color\":1}}", 0), "unknown field 'color'");
   expect_refused(safetensors("{\"a\":{\"shape\":[1],\"shape\":[1]}}", 0), "'shape' twice");
   expect_refused(safetensors("{\"a\":{\"shape\":[-1]}}", 0), "'shape' holds -1");
@@ -89,11 +89,11 @@ TEST(Safetensors, RefusesTensorsThatDoNotAddUp) {
   EXPECT_TRUE(parse(one("X9", "[3]", 0, 5, 5)).ok()) << "of a type nobody knows";
   expect_refused(one("F32", "[2]", 0, 4, 4), "its shape needs 8 bytes, data_offsets give 4");
   expect_refused(one("F32", "[4294967296,4294967296]", 0, 4, 4), "overflows");
-  expect_refused(one("F32", "[1]", 0, 4, 3), "beyond the file");
+  expect_refused(one("F32", "[1]", 0, 4, 3), "past the end of the file");
   expect_refused(one("F32", "[1]", 0, 4, 8), "the tensors end at byte");
   expect_refused(one("F32", "[1]", 4, 8, 8), "its data begins at byte");
   expect_refused(one("F32", "[1]", 9223372036854775800u, 9223372036854775804u, 8),
-                 "beyond the file");
+                 "past the end of the file");
   expect_refused(
       safetensors("{" + entry("a", "U8", "[1]", 0, 1) + "," + entry("b", "F32", "[1]", 1, 5) + "}",
                   5),
@@ -105,7 +105,7 @@ TEST(Safetensors, RefusesTensorsThatDoNotAddUp) {
   expect_refused(
       safetensors("{" + entry("a", "U8", "[2]", 0, 2) + "," + entry("a", "U8", "[1]", 2, 3) + "}",
                   3),
-      "is there twice");
+      "occurs twice");
 }
 
 TEST(Safetensors, RefusesEveryTruncation) {

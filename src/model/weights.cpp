@@ -36,10 +36,10 @@ bool is_weight_type(DType type) {
 Result<const TensorView*> tensor(const ModelFile& file, const std::string& name,
                                  const std::vector<int64_t>& shape) {
   const TensorView* found = file.find(name);
-  if (found == nullptr) return error(Code::corrupt, "{}: no tensor {}", file.path(), name);
+  if (found == nullptr) return error(Code::corrupt, "{}: tensor {} is missing", file.path(), name);
   if (found->shape != shape)
-    return error(Code::corrupt, "{}: tensor {} has the shape {}, {} is needed", file.path(), name,
-                 shape_text(found->shape), shape_text(shape));
+    return error(Code::corrupt, "{}: tensor {} has the shape {} and should have {}", file.path(),
+                 name, shape_text(found->shape), shape_text(shape));
   if (!is_weight_type(found->type))
     return error(Code::unsupported, "{}: tensor {} holds {}", file.path(), name,
                  name_of(found->type));

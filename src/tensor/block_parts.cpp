@@ -258,7 +258,7 @@ constexpr auto kFunctions = functions(std::make_index_sequence<std::size(kPackin
 
 size_t index_of(DType type) {
   const size_t i = static_cast<size_t>(type) - static_cast<size_t>(DType::q8_0);
-  MILLRACE_CHECK(i < std::size(kPackings), "{} is no block format", name_of(type));
+  MILLRACE_CHECK(i < std::size(kPackings), "{} is not a block format", name_of(type));
   return i;
 }
 

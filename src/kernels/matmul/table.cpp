@@ -156,8 +156,9 @@ Status validate(const Args& a) {
   if (a.n_rows < 0 || a.n < 1 || a.k < 1)
     return error(Code::invalid_argument, "matmul: {} rows of {} to {} outputs", a.n_rows, a.k, a.n);
   if (a.k % format_of(a.w_type).block_elems != 0 || a.k % format_of(a.x_type).block_elems != 0)
-    return error(Code::invalid_argument, "matmul: k = {} is no whole number of blocks of {} and {}",
-                 a.k, name_of(a.w_type), name_of(a.x_type));
+    return error(Code::invalid_argument,
+                 "matmul: k = {} is not a whole number of blocks of {} and {}", a.k,
+                 name_of(a.w_type), name_of(a.x_type));
   return {};
 }
 

@@ -140,11 +140,12 @@ Result<Value> Interpreter::attribute(const Value& object, std::string_view name)
   if (object.is_undefined()) return undefined_error(object);
   MILLRACE_TRY(spend(1));
   if (would_change(object, name))
-    return Value::undefined("'{}' would change its list or dict, which templates may not do");
+    return Value::undefined(
+        "'{}' would change its list or dict, which templates are not allowed to do");
   if (object.object() != nullptr) {
     MILLRACE_ASSIGN(std::optional<Value> found, object.object()->attribute(*this, name));
     if (found) return std::move(*found);
-    return Value::undefined("there is no attribute '{}'");
+    return Value::undefined("no attribute '{}'");
   }
   if (const Value* part = grouped_part(object, name)) return *part;
   MILLRACE_ASSIGN(std::optional<Value> method, method_of(*this, object, name));
@@ -157,7 +158,7 @@ Result<Value> Interpreter::attribute(const Value& object, std::string_view name)
   return object.dict() != nullptr   ? Value::undefined("a dict has no attribute '{}'")
          : object.is_text()         ? Value::undefined("a string has no attribute '{}'")
          : object.list() != nullptr ? Value::undefined("a list has no attribute '{}'")
-                                    : Value::undefined("there is no attribute '{}'");
+                                    : Value::undefined("no attribute '{}'");
 }
 
 Result<Value> Interpreter::item(const Value& object, const Value& key) {
@@ -174,14 +175,14 @@ Result<Value> Interpreter::item(const Value& object, const Value& key) {
   if (index && ((list != nullptr && list->indexable()) || text != nullptr)) {
     const auto n = static_cast<int64_t>(list != nullptr ? list->items.size() : text->n_points);
     const int64_t i = *index < 0 ? *index + n : *index;
-    if (i < 0 || i >= n) return Value::undefined("an index lies outside of its list or string");
+    if (i < 0 || i >= n) return Value::undefined("an index is outside of its list or string");
     if (list != nullptr) return list->items[static_cast<size_t>(i)];
     const size_t begin = text->byte_of(static_cast<size_t>(i), budget_);
     MILLRACE_TRY(spend(0));
     return part(*text, begin, begin + point_at(text->bytes, begin).bytes);
   }
   if (key.is_text()) return attribute(object, key.view());
-  return Value::undefined("there is no such element");
+  return Value::undefined("no such element");
 }
 
 namespace {
@@ -195,7 +196,7 @@ Result<Slice> slice_of(const Interpreter& in, int64_t size, const Value& begin, 
                        const Value& by) {
   for (const Value* v : {&begin, &end, &by})
     if (!v->is_none() && !v->as_int())
-      return in.fail("a slice wants integers, not a {}", type_name(*v));
+      return in.fail("a slice needs integers, not a {}", type_name(*v));
   const int64_t step = by.as_int().value_or(1);
   if (step == 0) return in.fail("the step of a slice cannot be zero");
   const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;

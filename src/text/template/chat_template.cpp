@@ -166,7 +166,7 @@ Status ChatTemplate::adapt_content(Json& content, size_t index) const {
       const bool named = part.is_object() && part.contains("type") && part["type"].is_string();
       const std::string type = named ? part["type"].get<std::string>() : "unknown";
       return error(Code::unsupported,
-                   "messages[{}].content[{}] is of type {}: this model's template takes text alone",
+                   "messages[{}].content[{}] is of type {}: this model's template takes only text",
                    index, i, printable(type, 40));
     }
     if (i > 0) text += '\n';

@@ -66,7 +66,7 @@ TEST(ChatTemplate, JoinsPartsForATemplateOfStrings) {
   EXPECT_EQ(rendered(kPlain, said(parts)), "<s><user>one\ntwo</><assistant>");
   const Json image = Json::array({Json{{"type", "image_url"}}});
   EXPECT_EQ(rendered(kPlain, said(image)),
-            "messages[0].content[0] is of type image_url: this model's template takes text alone");
+            "messages[0].content[0] is of type image_url: this model's template takes only text");
 }
 
 TEST(ChatTemplate, WrapsStringsForATemplateOfParts) {

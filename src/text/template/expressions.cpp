@@ -23,7 +23,7 @@ Result<Value> Interpreter::eval(const Expr& expr) {
     case ExprKind::item:
       return eval_item(expr);
     case ExprKind::slice:
-      return fail("a slice stands where a value should");
+      return fail("unexpected slice instead of a value");
     case ExprKind::call:
       return eval_call(expr);
     case ExprKind::filter:
@@ -120,9 +120,9 @@ Status Interpreter::eval_stars(const CallArgs& args, Args& out) {
   }
   if (args.star_star == nullptr) return {};
   MILLRACE_ASSIGN(const Value more, eval(*args.star_star));
-  if (more.dict() == nullptr) return fail("** wants a mapping, not a {}", type_name(more));
+  if (more.dict() == nullptr) return fail("** needs a mapping, not a {}", type_name(more));
   for (const auto& [key, value] : more.dict()->entries) {
-    if (!key.is_text()) return fail("** wants a mapping whose keys are strings");
+    if (!key.is_text()) return fail("** needs a mapping whose keys are strings");
     MILLRACE_TRY(spend(1 + key.view().size() / 64 + args.named.size() / 4));
     for (const auto& [name, held] : args.named)  // a mapping's own keys differ
       if (equal(name, key.view(), budget_))
@@ -208,11 +208,11 @@ Result<Value> Interpreter::eval_sign(const Expr& expr) {
   if (value.is_undefined()) return undefined_error(value);
   const bool minus = expr.kind == ExprKind::negate;
   if (const auto i = value.as_int()) {
-    if (minus && *i == INT64_MIN) return fail("-({}) does not fit 64 bits", *i);
+    if (minus && *i == INT64_MIN) return fail("-({}) does not fit in 64 bits", *i);
     return Value(minus ? -*i : *i);
   }
   if (value.is_float()) return Value(minus ? -*value.as_number() : *value.as_number());
-  return fail("a {} has no sign", type_name(value));
+  return fail("a {} cannot be negated", type_name(value));
 }
 
 Result<Value> Interpreter::eval_compare(const Expr& expr) {
@@ -246,7 +246,7 @@ Result<Value> Interpreter::eval_condition(const Expr& expr) {
   MILLRACE_ASSIGN(const Value guard, eval(*expr.parts[1]));
   if (truthy(guard)) return eval(*expr.parts[0]);
   if (expr.parts[2] != nullptr) return eval(*expr.parts[2]);
-  return Value::undefined("a condition without an else was not met");
+  return Value::undefined("the condition is false, and there is no else");
 }
 
 }  // namespace millrace::jinja

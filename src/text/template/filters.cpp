@@ -47,7 +47,7 @@ Result<Value> Interpreter::filter(std::string_view name, const Value& value, Arg
   if (std::find(kLeftOut.begin(), kLeftOut.end(), name) != kLeftOut.end())
     return error(Code::unsupported, "template line {}: the filter '{}' is not supported", line_,
                  name);
-  return fail("there is no filter '{}'", printable(name, 80));
+  return fail("no filter '{}'", printable(name, 80));
 }
 
 Status no_args(const Interpreter& in, std::string_view function, const Args& args) {
@@ -57,12 +57,12 @@ Status no_args(const Interpreter& in, std::string_view function, const Args& arg
 
 Result<int64_t> int_arg(const Interpreter& in, std::string_view function, const Value& value) {
   if (const auto i = value.as_int()) return *i;
-  return in.fail("{} wants an integer, not a {}", function, type_name(value));
+  return in.fail("{} needs an integer, not a {}", function, type_name(value));
 }
 
 Result<const Text*> text_arg(const Interpreter& in, std::string_view function, const Value& value) {
   if (const Text* text = value.text()) return text;
-  return in.fail("{} wants a string, not a {}", function, type_name(value));
+  return in.fail("{} needs a string, not a {}", function, type_name(value));
 }
 
 Result<Value> attribute_path(Interpreter& in, Value item, const Value& path) {

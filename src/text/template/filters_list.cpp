@@ -40,7 +40,7 @@ Result<Value> first(Interpreter& in, const Value& value, Args& args) {
   if (value.is_text() && !value.view().empty()) return in.item(value, Value(int64_t{0}));
   if (list != nullptr && !list->items.empty()) return list->items.front();
   MILLRACE_ASSIGN(const auto items, in.iterate(value));
-  if (items->items.empty()) return Value::undefined("there is no first item: nothing is there");
+  if (items->items.empty()) return Value::undefined("there is no first item: the list is empty");
   return items->items.front();
 }
 
@@ -51,14 +51,14 @@ Result<Value> last(Interpreter& in, const Value& value, Args& args) {
   if (value.is_text() && !value.view().empty()) return in.item(value, Value(int64_t{-1}));
   if (value.list() != nullptr && !value.list()->items.empty()) return value.list()->items.back();
   MILLRACE_ASSIGN(const auto items, in.iterate(value));
-  if (items->items.empty()) return Value::undefined("there is no last item: nothing is there");
+  if (items->items.empty()) return Value::undefined("there is no last item: the list is empty");
   return items->items.back();
 }
 
 Result<Value> items(Interpreter& in, const Value& value, Args& args) {
   MILLRACE_TRY(no_args(in, "items", args));
   if (value.is_undefined()) return in.list(ListKind::iterator, {});
-  if (value.dict() == nullptr) return in.fail("items wants a mapping, not a {}", type_name(value));
+  if (value.dict() == nullptr) return in.fail("items needs a mapping, not a {}", type_name(value));
   std::vector<Value> pairs;
   for (const auto& [key, held] : value.dict()->entries) {
     MILLRACE_ASSIGN(Value pair, in.list(ListKind::tuple, {key, held}));
@@ -99,7 +99,7 @@ Result<Value> attr(Interpreter& in, const Value& value, Args& args) {
   } else {
     MILLRACE_ASSIGN(found, method_of(in, value, name->bytes));
   }
-  return found ? std::move(*found) : Value::undefined("there is no such attribute");
+  return found ? std::move(*found) : Value::undefined("no such attribute");
 }
 
 // In equal runs, or in runs of `n`, as lists of a list.
@@ -154,7 +154,7 @@ Result<Value> slice(Interpreter& in, const Value& value, Args& args) {
 Result<Value> sum(Interpreter& in, const Value& value, Args& args) {
   MILLRACE_ASSIGN(const auto p,
                   (bound<2>(in, "sum", args, {"attribute", "start"}, {None{}, Value(int64_t{0})})));
-  if (p[1].is_text()) return in.fail("sum adds no strings; join does");
+  if (p[1].is_text()) return in.fail("sum cannot add strings; use join");
   MILLRACE_ASSIGN(const auto given, in.iterate(value));
   Value total = p[1];
   for (const Value& item : given->items) {
@@ -169,7 +169,7 @@ Result<Value> map(Interpreter& in, const Value& value, Args& args) {
   std::vector<Value> out;
   if (!truthy(value)) return in.list(ListKind::iterator, {});
   const bool by_attribute = args.positional.empty() && !args.named.empty();
-  if (!by_attribute && args.positional.empty()) return in.fail("map wants a filter's name");
+  if (!by_attribute && args.positional.empty()) return in.fail("map needs a filter's name");
   std::array<Value, 2> p = {Value(), None{}};
   if (by_attribute)
     MILLRACE_TRY(
@@ -199,7 +199,7 @@ Result<Value> chosen(Interpreter& in, const Value& value, Args& args, Choice cho
   std::vector<Value> out;
   if (!truthy(value)) return in.list(ListKind::iterator, {});
   const size_t off = choice.by_attribute ? 1 : 0;
-  if (args.positional.size() < off) return in.fail("selectattr wants an attribute's name");
+  if (args.positional.size() < off) return in.fail("selectattr needs an attribute's name");
   MILLRACE_ASSIGN(const auto given, in.iterate(value));
   for (const Value& item : given->items) {
     Value subject = item;
@@ -245,7 +245,7 @@ Status sort_by_key(Interpreter& in, std::vector<Keyed>& rows, bool reverse) {
   });
   if (reverse) std::reverse(rows.begin(), rows.end());
   MILLRACE_TRY(in.spend(0));
-  if (a != nullptr && b != nullptr) return in.fail("some of what is to be sorted has no order");
+  if (a != nullptr && b != nullptr) return in.fail("some of the items to sort cannot be compared");
   return {};
 }
 
@@ -262,7 +262,7 @@ Result<Value> dictsort(Interpreter& in, const Value& value, Args& args) {
   if (by != "key" && by != "value") return in.fail("dictsort sorts by 'key' or by 'value'");
   if (value.is_undefined()) return in.undefined_error(value);
   if (value.dict() == nullptr)
-    return in.fail("dictsort wants a mapping, not a {}", type_name(value));
+    return in.fail("dictsort needs a mapping, not a {}", type_name(value));
   std::vector<Keyed> rows;
   for (const auto& [key, held] : value.dict()->entries) {
     Value sorted_by = by == "key" ? key : held;
@@ -357,7 +357,7 @@ Result<Value> extreme(Interpreter& in, const Value& value, Args& args) {
                   (bound<2>(in, kMax ? "max" : "min", args, {"case_sensitive", "attribute"},
                             {Value(false), None{}})));
   MILLRACE_ASSIGN(const auto given, in.iterate(value));
-  Value best = Value::undefined("there is no least or greatest item: nothing is there"), best_key;
+  Value best = Value::undefined("there is no least or greatest item: the list is empty"), best_key;
   for (size_t i = 0; i < given->items.size(); ++i) {
     const Value& item = given->items[i];
     MILLRACE_ASSIGN(Value key, simple_key(in, item, p[1], truthy(p[0])));

@@ -169,7 +169,7 @@ Result<Value> truncate(Interpreter& in, const Value& value, Args& args) {
     MILLRACE_ASSIGN(leeway, int_arg(in, "truncate", p[3]));
   }
   const auto n_end = static_cast<int64_t>(end->n_points);
-  if (length < n_end || leeway < 0) return in.fail("truncate wants a length of at least {}", n_end);
+  if (length < n_end || leeway < 0) return in.fail("truncate needs a length of at least {}", n_end);
   MILLRACE_ASSIGN(const int64_t n, in.length(value));
   if (n <= length || n - length <= leeway) return value;
   MILLRACE_ASSIGN(const Text* text, text_arg(in, "truncate", value));
@@ -234,7 +234,7 @@ Result<Value> urlencode(Interpreter& in, const Value& value, Args& args) {
   MILLRACE_ASSIGN(const auto items, in.iterate(pairs));
   for (size_t i = 0; i < items->items.size(); ++i) {
     MILLRACE_ASSIGN(const auto pair, in.iterate(items->items[i]));
-    if (pair->items.size() != 2) return in.fail("urlencode wants pairs");
+    if (pair->items.size() != 2) return in.fail("urlencode needs pairs");
     if (i > 0) out.append("&", false);
     for (size_t side = 0; side < 2; ++side) {
       if (side == 1) out.append("=", false);
@@ -265,7 +265,7 @@ Result<Value> tojson(Interpreter& in, const Value& value, Args& args) {
   if (!p[2].is_none()) {
     MILLRACE_ASSIGN(const auto pair, in.iterate(p[2]));
     if (pair->items.size() != 2 || !pair->items[0].is_text() || !pair->items[1].is_text())
-      return in.fail("tojson wants two strings as separators");
+      return in.fail("tojson needs two strings as separators");
     style.item_separator = pair->items[0].view();
     style.key_separator = pair->items[1].view();
   }
@@ -338,7 +338,7 @@ ParsedInt parsed_int(std::string_view text, int base) {
 
 Result<Value> float_to_int(Interpreter& in, double value, const Value& otherwise) {
   if (!std::isfinite(value)) return otherwise;
-  if (std::fabs(value) >= 9.2e18) return in.fail("{} does not fit 64 bits", value);
+  if (std::fabs(value) >= 9.2e18) return in.fail("{} does not fit in 64 bits", value);
   return Value(static_cast<int64_t>(value));
 }
 
@@ -348,7 +348,7 @@ Result<Value> to_int(Interpreter& in, const Value& value, Args& args) {
   if (value.is_undefined()) return in.undefined_error(value);
   if (const auto i = value.as_int()) return Value(*i);
   if (value.is_float()) {
-    if (std::isinf(*value.as_number())) return in.fail("infinity is no integer");
+    if (std::isinf(*value.as_number())) return in.fail("infinity is not an integer");
     return float_to_int(in, *value.as_number(), p[0]);
   }
   if (!value.is_text()) return p[0];
@@ -356,7 +356,7 @@ Result<Value> to_int(Interpreter& in, const Value& value, Args& args) {
   if (base != 0 && (base < 2 || base > 36)) return p[0];
   const ParsedInt parsed = parsed_int(value.view(), static_cast<int>(base));
   if (parsed.fits) return Value(parsed.value);
-  if (parsed.is_int) return in.fail("the integer {:.40} does not fit 64 bits", value.view());
+  if (parsed.is_int) return in.fail("the integer {:.40} does not fit in 64 bits", value.view());
   const auto number = parsed_float(value.view());
   return number ? float_to_int(in, *number, p[0]) : Result<Value>(p[0]);
 }
@@ -374,10 +374,10 @@ Result<Value> absolute(Interpreter& in, const Value& value, Args& args) {
   MILLRACE_TRY(no_args(in, "abs", args));
   if (value.is_undefined()) return in.undefined_error(value);
   if (const auto i = value.as_int()) {
-    if (*i == INT64_MIN) return in.fail("abs({}) does not fit 64 bits", *i);
+    if (*i == INT64_MIN) return in.fail("abs({}) does not fit in 64 bits", *i);
     return Value(*i < 0 ? -*i : *i);
   }
-  if (!value.is_float()) return in.fail("abs wants a number, not a {}", type_name(value));
+  if (!value.is_float()) return in.fail("abs needs a number, not a {}", type_name(value));
   return Value(std::fabs(*value.as_number()));
 }
 
@@ -406,7 +406,7 @@ Result<Value> round_int(Interpreter& in, int64_t value, int64_t precision) {
   const __int128 down = static_cast<__int128>(value) - rest;
   const bool up = rest * 2 > unit || (rest * 2 == unit && (down / unit) % 2 != 0);
   const __int128 out = up ? down + unit : down;
-  if (out > INT64_MAX || out < INT64_MIN) return in.fail("round() does not fit 64 bits");
+  if (out > INT64_MAX || out < INT64_MIN) return in.fail("round() does not fit in 64 bits");
   return Value(static_cast<int64_t>(out));
 }
 
@@ -418,14 +418,14 @@ Result<Value> round(Interpreter& in, const Value& value, Args& args) {
     return in.fail("round knows the methods common, ceil and floor");
   if (value.is_undefined()) return in.undefined_error(value);
   const auto number = value.as_number();
-  if (!number) return in.fail("round wants a number, not a {}", type_name(value));
+  if (!number) return in.fail("round needs a number, not a {}", type_name(value));
   MILLRACE_ASSIGN(const int64_t precision, int_arg(in, "round", p[0]));
   if (precision > 17) MILLRACE_TRY(in.spend(3000));  // as in format.cpp
   if (method == "common") {
     if (const auto i = value.as_int()) return round_int(in, *i, precision);
     return Value(rounded(*number, precision));
   }
-  if (precision > 300 || precision < -300) return in.fail("round wants fewer decimals");
+  if (precision > 300 || precision < -300) return in.fail("round needs fewer decimals");
   const double unit = std::pow(10.0, static_cast<double>(precision));
   const double scaled = *number * unit;
   return Value((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);

@@ -178,11 +178,11 @@ Result<Value> Percent::next_value() {
 Status Percent::named(std::optional<Value>& value) {
   const size_t close = format_.bytes.find(')', at_);
   if (close == std::string::npos) return in_.fail("a % format has a name that is never closed");
-  if (values_.dict() == nullptr) return in_.fail("a % format with names wants a mapping");
+  if (values_.dict() == nullptr) return in_.fail("a % format with names needs a mapping");
   const std::string key = format_.bytes.substr(at_ + 1, close - at_ - 1);
   const Value* found = values_.dict()->find(key, in_.budget());
   if (found == nullptr)
-    return in_.fail("a % format names '{}', which is not there", printable(key, kMaxShownBytes));
+    return in_.fail("a % format names '{}', which is missing", printable(key, kMaxShownBytes));
   value = *found;
   n_used_ = 1;
   at_ = close + 1;
@@ -223,13 +223,13 @@ Status Percent::append(const Value& value, const Spec& spec) {
     return {};
   }
   if (spec.type == 'c') {
-    if (!value.is_text() || value.text()->n_points != 1) return in_.fail("%c wants one character");
+    if (!value.is_text() || value.text()->n_points != 1) return in_.fail("%c needs one character");
     append_string(in_, value, plain, out_);
     return {};
   }
   if (value.is_undefined()) return in_.undefined_error(value);
   const auto number = value.as_number();
-  if (!number) return in_.fail("%{} wants a number, not a {}", spec.type, type_name(value));
+  if (!number) return in_.fail("%{} needs a number, not a {}", spec.type, type_name(value));
   if (std::string_view("eEfFgG").find(spec.type) != std::string_view::npos) {
     MILLRACE_TRY(pay_for_digits(in_, *number, spec));
     append_number(float_digits(*number, spec), std::signbit(*number), spec, out_);
@@ -237,7 +237,7 @@ Status Percent::append(const Value& value, const Spec& spec) {
   }
   const bool hex = std::string_view("xXo").find(spec.type) != std::string_view::npos;
   if (value.is_float() && (hex || std::fabs(*number) > 9e18))
-    return in_.fail("%{} wants an integer of 64 bits", spec.type);
+    return in_.fail("%{} needs an integer of 64 bits", spec.type);
   const int64_t whole = value.is_float() ? static_cast<int64_t>(*number) : *value.as_int();
   append_number(int_digits(whole, spec), whole < 0, spec, out_);
   return {};
@@ -436,7 +436,7 @@ Result<Value> Braces::run() {
     }
     const size_t end = text.find('}', at_);
     if (text[at_] == '}' || end == std::string::npos)
-      return in_.fail("a brace of a format has no partner");
+      return in_.fail("unbalanced brace in a format");
     if (text.substr(at_ + 1, end - at_ - 1).find('{') != std::string::npos)
       return in_.fail("a layout inside a layout is not supported in format()");
     MILLRACE_TRY(field(end));

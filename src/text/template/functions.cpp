@@ -33,7 +33,7 @@ Result<std::vector<Dict::Entry>> entries_of(Interpreter& in, Args& args) {
       MILLRACE_ASSIGN(const auto pairs, in.iterate(from));
       for (const Value& pair : pairs->items) {
         MILLRACE_ASSIGN(const auto two, in.iterate(pair));
-        if (two->items.size() != 2) return in.fail("dict() wants pairs of a key and a value");
+        if (two->items.size() != 2) return in.fail("dict() needs pairs of a key and a value");
         if (!hashable(two->items[0], in.budget()))
           return in.fail("a {} cannot be a key", type_name(two->items[0]));
         set_entry(out, two->items[0], two->items[1], in.budget());
@@ -109,7 +109,9 @@ Result<Value> strftime_now(Interpreter& in, const Value&, Args& args) {
 // cycler(a, b, ...): next() gives one after the other, again and again.
 struct Cycler final : Object, std::enable_shared_from_this<Cycler> {
   std::string_view type_name() const override { return "Cycler"; }
-  Result<Value> call(Interpreter& in, Args) override { return in.fail("a cycler is no function"); }
+  Result<Value> call(Interpreter& in, Args) override {
+    return in.fail("a cycler cannot be called");
+  }
   Result<std::optional<Value>> attribute(Interpreter& in, std::string_view name) override;
   std::vector<Value> items;
   size_t at = 0;
@@ -142,7 +144,7 @@ Result<std::optional<Value>> Cycler::attribute(Interpreter& in, std::string_view
 
 Result<Value> make_cycler(Interpreter& in, const Value&, Args& args) {
   if (args.positional.empty() || !args.named.empty())
-    return in.fail("cycler() wants items to go through");
+    return in.fail("cycler() needs items to go through");
   auto out = std::make_shared<Cycler>();
   out->items = args.positional;
   return in.object(std::move(out), args.positional);

@@ -300,7 +300,7 @@ Status Interpreter::assign_attribute(const Target& target, const Value& value) {
   MILLRACE_ASSIGN(const Value object, eval_name(target.id));
   auto* space = object.object_as<Namespace>();
   if (space == nullptr)
-    return fail("cannot assign to an attribute of '{}': it is no namespace",
+    return fail("cannot assign to an attribute of '{}': it is not a namespace",
                 printable(ast_.names[target.id], kMaxShownBytes));
   space->set(target.attribute, value, budget_);
   return {};
@@ -314,8 +314,7 @@ Status Interpreter::assign(const Target& target, const Value& value) {
   }
   MILLRACE_ASSIGN(const auto items, iterate(value));
   if (items->items.size() != target.parts.size())
-    return fail("cannot take apart {} values into {} names", items->items.size(),
-                target.parts.size());
+    return fail("cannot unpack {} values into {} names", items->items.size(), target.parts.size());
   for (size_t i = 0; i < target.parts.size(); ++i)
     MILLRACE_TRY(assign(target.parts[i], items->items[i]));
   return {};

@@ -148,7 +148,7 @@ Status Writer::write_dict(const Dict& dict, size_t level) {
   for (const auto& entry : dict.entries) entries.push_back(&entry);
   if (style_.sort_keys) {
     for (const auto* entry : entries)
-      if (!entry->first.is_text()) return in_.fail("tojson sorts keys that are strings alone");
+      if (!entry->first.is_text()) return in_.fail("tojson sorts only keys that are strings");
     std::stable_sort(entries.begin(), entries.end(), [&](const auto* a, const auto* b) {
       return less(a->first, b->first, in_.budget()).value_or(false);
     });

@@ -302,7 +302,7 @@ Status Lexer::escape(std::string& out, size_t& at, size_t end) const {
     for (size_t i = 0; i < n_hex; ++i) {
       const char h = source_[at++], lower = static_cast<char>(h | 32);
       if (!is_ascii_digit(h) && !(lower >= 'a' && lower <= 'f'))
-        return fail("the escape \\{} wants {} hexadecimal digits", c, n_hex);
+        return fail("the escape \\{} needs {} hexadecimal digits", c, n_hex);
       code = code * 16 + static_cast<uint32_t>(is_ascii_digit(h) ? h - '0' : lower - 'a' + 10);
     }
   } else if (c >= '0' && c <= '7') {

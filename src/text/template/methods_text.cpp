@@ -263,7 +263,7 @@ Result<Value> split(Interpreter& in, const Value& self, Args& args) {
                  kFromRight ? words_from_right(text.bytes, n) : words_from_left(text.bytes, n));
   }
   MILLRACE_ASSIGN(const Text* separator, text_arg(in, "split()", p[0]));
-  if (separator->bytes.empty()) return in.fail("split() wants a separator that is not empty");
+  if (separator->bytes.empty()) return in.fail("split() needs a separator that is not empty");
   return texts(in, text,
                kFromRight ? split_at_from_right(text.bytes, separator->bytes, n, in.budget())
                           : split_at(text.bytes, separator->bytes, n, in.budget()));
@@ -282,7 +282,7 @@ Result<Value> partition(Interpreter& in, const Value& self, Args& args) {
   MILLRACE_ASSIGN(const auto p, (bound<1>(in, "partition()", args, {"sep"}, {Value()}, 1)));
   const Text& text = *self.text();
   MILLRACE_ASSIGN(const Text* separator, text_arg(in, "partition()", p[0]));
-  if (separator->bytes.empty()) return in.fail("partition() wants a separator that is not empty");
+  if (separator->bytes.empty()) return in.fail("partition() needs a separator that is not empty");
   const size_t size = text.bytes.size();
   const size_t at = kFromRight ? rfind_in(text.bytes, separator->bytes, size, in.budget())
                                : find_in(text.bytes, separator->bytes, 0, in.budget());
@@ -313,7 +313,7 @@ Result<Value> justify(Interpreter& in, const Value& self, Args& args) {
                                           {Value(), Value::literal(" ")}, 1)));
   MILLRACE_ASSIGN(const int64_t width, int_arg(in, "just()", p[0]));
   MILLRACE_ASSIGN(const Text* fill, text_arg(in, "just()", p[1]));
-  if (fill->n_points != 1) return in.fail("a string is filled up with one character");
+  if (fill->n_points != 1) return in.fail("the fill character must be one character");
   return padded(in, *self.text(), width, fill->bytes, kSide);
 }
 

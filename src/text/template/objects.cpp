@@ -126,7 +126,7 @@ Result<Value> Loop::call(Interpreter& in, Args args) {
 namespace {
 
 Result<Value> loop_cycle(Interpreter& in, const Value& self, Args& args) {
-  if (args.positional.empty()) return in.fail("loop.cycle() wants items to choose from");
+  if (args.positional.empty()) return in.fail("loop.cycle() needs items to choose from");
   const auto n = static_cast<int64_t>(args.positional.size());
   return args.positional[static_cast<size_t>(self.object_as<Loop>()->index0 % n)];
 }
@@ -189,7 +189,7 @@ Status bind_args(const Interpreter& in, std::string_view function, Args& args,
     given[at] = true;
   }
   for (size_t i = 0; i < required; ++i)
-    if (!given[i]) return in.fail("{} wants the argument '{}'", function, names[i]);
+    if (!given[i]) return in.fail("{} needs the argument '{}'", function, names[i]);
   return {};
 }
 

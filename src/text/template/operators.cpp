@@ -82,12 +82,12 @@ Result<Value> Interpreter::arithmetic(Op op, const Value& a, const Value& b) {
   if (op == Op::power && x == 0 && y < 0) return fail("zero to a negative power");
   if (i && j && op != Op::divide && !(op == Op::power && *j < 0)) {
     if (const auto out = int_result(op, *i, *j)) return Value(*out);
-    return fail("{} {} {} does not fit 64 bits", *i, name_of(op), *j);
+    return fail("{} {} {} does not fit in 64 bits", *i, name_of(op), *j);
   }
   const double out = float_result(op, x, y);
   if (op == Op::power && (std::isnan(out) || std::isinf(out)) && std::isfinite(x) &&
       std::isfinite(y))
-    return fail("{} ** {} is no number to count with", x, y);
+    return fail("{} ** {} is not a number this template engine can use", x, y);
   return Value(out);
 }
 
@@ -144,7 +144,8 @@ Result<Value> Interpreter::binary(Op op, const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return arithmetic(op, a, b);
   if (op == Op::add) return add(a, b);
   if (op == Op::multiply) return multiply(a, b);
-  return fail("a {} and a {} do not go with '{}'", type_name(a), type_name(b), name_of(op));
+  return fail("a {} and a {} cannot be combined with '{}'", type_name(a), type_name(b),
+              name_of(op));
 }
 
 Result<bool> Interpreter::compare(Op op, const Value& a, const Value& b) {
@@ -162,7 +163,7 @@ Result<bool> Interpreter::compare(Op op, const Value& a, const Value& b) {
   const bool swap = op == Op::greater || op == Op::less_equal;
   const auto is_less = swap ? less(b, a, budget_) : less(a, b, budget_);
   MILLRACE_TRY(spend(0));
-  if (!is_less) return fail("a {} and a {} have no order", type_name(a), type_name(b));
+  if (!is_less) return fail("a {} and a {} cannot be compared", type_name(a), type_name(b));
   const bool nan =
       (a.is_float() && std::isnan(*a.as_number())) || (b.is_float() && std::isnan(*b.as_number()));
   if (nan) return false;
@@ -171,7 +172,7 @@ Result<bool> Interpreter::compare(Op op, const Value& a, const Value& b) {
 
 Result<bool> Interpreter::contains(const Value& container, const Value& value) {
   if (const Text* text = container.text()) {
-    if (!value.is_text()) return fail("a string holds no {}", type_name(value));
+    if (!value.is_text()) return fail("a string cannot contain a {}", type_name(value));
     const bool found = find_in(text->bytes, value.view(), 0, budget_) != std::string_view::npos;
     MILLRACE_TRY(spend(0));
     return found;

@@ -124,10 +124,11 @@ Result<std::unique_ptr<Stmt>> Parser::statement() {
     if (at_word(word)) return (this->*parse)();
   const std::string& word = now().text;
   if (std::find(kRefused.begin(), kRefused.end(), word) != kRefused.end())
-    return error(Code::unsupported,
-                 "template line {}: {{% {} %}} is not supported: a chat template stands alone",
-                 now().line, word);
-  return fail("there is no statement '{}', or it has no place here", printable(word, 80));
+    return error(
+        Code::unsupported,
+        "template line {}: {{% {} %}} is not supported: a chat template cannot use other files",
+        now().line, word);
+  return fail("unknown or misplaced statement '{}'", printable(word, 80));
 }
 
 Result<std::unique_ptr<Stmt>> Parser::if_statement() {
@@ -222,7 +223,7 @@ Result<std::unique_ptr<Stmt>> Parser::print_statement() {
 }
 
 Result<std::unique_ptr<Stmt>> Parser::loop_control() {
-  if (n_loops_ == 0) return fail("'{}' stands outside of a loop", now().text);
+  if (n_loops_ == 0) return fail("'{}' outside of a loop", now().text);
   auto out = make(at_word("break") ? StmtKind::break_ : StmtKind::continue_);
   next();
   return out;
@@ -258,7 +259,7 @@ Status Parser::signature(Signature& out) {
       MILLRACE_ASSIGN(ExprPtr value, expression());
       out.defaults.push_back(std::move(value));
     } else if (!out.defaults.empty()) {
-      return fail("the parameter '{}' has no default, and one before it has", name);
+      return fail("the parameter '{}' has no default but follows one that has", name);
     }
   }
   return expect_op(")");
@@ -280,7 +281,7 @@ Result<std::unique_ptr<Stmt>> Parser::call_block() {
   next();
   if (at_op("(")) MILLRACE_TRY(signature(out->signature));
   MILLRACE_ASSIGN(ExprPtr call, expression());
-  if (call->kind != ExprKind::call) return fail("{{% call %}} wants a call");
+  if (call->kind != ExprKind::call) return fail("{{% call %}} needs a call");
   out->exprs.push_back(std::move(call));
   MILLRACE_ASSIGN(Block inside, function_body(out->signature, "endcall"));
   out->blocks.push_back(std::move(inside));
@@ -302,7 +303,7 @@ Result<Ast> Parser::run() {
 
 Result<Ast> parse(std::string_view source) {
   if (source.size() > kMaxSourceBytes)
-    return error(Code::unsupported, "the template has {} bytes; {} are the most", source.size(),
+    return error(Code::unsupported, "the template has {} bytes; the limit is {}", source.size(),
                  kMaxSourceBytes);
   if (!is_utf8(source)) return error(Code::invalid_argument, "the template is not UTF-8");
   MILLRACE_ASSIGN(auto tokens, tokenize(source));

@@ -217,7 +217,8 @@ Result<ExprPtr> Parser::number() {
   if (token.kind == TokenKind::real) {
     double value = 0;
     const auto [at, fault] = std::from_chars(token.text.data(), end, value);
-    if (fault != std::errc() || at != end) return fail("{} is no number to count with", token.text);
+    if (fault != std::errc() || at != end)
+      return fail("{} is not a number this template engine can use", token.text);
     out->value = value;
   } else {
     const char prefix = token.text.size() > 1 ? static_cast<char>(token.text[1] | 32) : '\0';
@@ -226,7 +227,7 @@ Result<ExprPtr> Parser::number() {
     const auto [at, fault] =
         std::from_chars(token.text.data() + (base == 10 ? 0 : 2), end, value, base);
     if (fault != std::errc() || at != end)
-      return fail("the integer {} does not fit 64 bits", token.text);
+      return fail("the integer {} does not fit in 64 bits", token.text);
     out->value = value;
   }
   next();
@@ -384,7 +385,7 @@ Status Parser::call_args(CallArgs& out, uint32_t& depth) {
     const bool star = at_op("*"), star_star = at_op("**");
     if (out.star_star != nullptr || (out.star != nullptr && !named && !star_star) ||
         (!named && !star && !star_star && !out.named.empty()))
-      return fail("an argument stands where none may follow");
+      return fail("unexpected argument after a keyword argument");
     std::string name = named ? now().text : "";
     if (named) next();
     if (named || star || star_star) next();

@@ -180,7 +180,7 @@ bool has_test(std::string_view name) {
 Result<bool> Interpreter::test(std::string_view name, const Value& value, Args args) {
   MILLRACE_TRY(spend(1));
   const NamedTest* found = find_test(name);
-  if (found == nullptr) return fail("there is no test '{}'", printable(name, 80));
+  if (found == nullptr) return fail("no test '{}'", printable(name, 80));
   if (!args.named.empty() || args.positional.size() != found->n_args)
     return fail("the test '{}' takes {} arguments, by position", name, found->n_args);
   return found->test(*this, value, args.positional);

@@ -265,7 +265,8 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::span<const TextPart> parts, 
   size_t bytes = 0;
   for (const TextPart& part : parts) {
     if (part.text.size() > kMaxTextBytes - bytes)
-      return error(Code::invalid_argument, "a text of more than {} bytes cannot be tokenized",
+      return error(Code::invalid_argument,
+                   "the text is longer than {} bytes, the most that can be tokenized",
                    kMaxTextBytes);
     bytes += part.text.size();
   }

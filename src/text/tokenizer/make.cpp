@@ -109,7 +109,7 @@ class Maker {
 
  private:
   static Status crafted() {
-    return error(Code::corrupt, "the vocabulary was made to slow its reader down");
+    return error(Code::corrupt, "the vocabulary is built to make reading it slow");
   }
 
   size_t n() const { return vocab_.tokens.size(); }

@@ -24,7 +24,7 @@ std::string message_of(int code) {
 
 template <class T>
 T* checked(T* made) {
-  MILLRACE_CHECK(made != nullptr, "PCRE2 found no memory");
+  MILLRACE_CHECK(made != nullptr, "PCRE2 ran out of memory");
   return made;
 }
 

@@ -97,7 +97,7 @@ Status Reader::read_types() {
   for (size_t i = 0; i < types->count; ++i) {
     const int64_t type = types->integer(i).value_or(-1);
     if (type < 0 || type > 6)
-      return wrong(types->key, fmt::format("of token {} is no type of a token", i));
+      return wrong(types->key, fmt::format("of token {} is not a token type", i));
     if (type != 0) vocab_.types[i] = static_cast<TokenType>(type);
   }
   return {};
@@ -152,14 +152,14 @@ Status Reader::read_merges() {
   TextIndex index(vocab_.tokens.size());
   for (size_t i = 0; i < vocab_.tokens.size(); ++i)
     if (!index.insert(vocab_.tokens[i], static_cast<int32_t>(i)))
-      return wrong("tokenizer.ggml.tokens", "was made to slow its reader down");
+      return wrong("tokenizer.ggml.tokens", "is built to make reading it slow");
   MILLRACE_ASSIGN(const auto merges, strings("tokenizer.ggml.merges"));
   vocab_.merges.reserve(merges.size());
   std::string joined;
   for (size_t i = 0; i < merges.size(); ++i) {
     const size_t space = merges[i].find(' ', 1);
     if (space == std::string_view::npos)
-      return wrong("tokenizer.ggml.merges", fmt::format("[{}] is no pair", i));
+      return wrong("tokenizer.ggml.merges", fmt::format("[{}] is not a pair", i));
     const std::string_view left = merges[i].substr(0, space), right = merges[i].substr(space + 1);
     joined.assign(left).append(right);
     const Vocab::Merge merge{index.find(left), index.find(right), index.find(joined)};

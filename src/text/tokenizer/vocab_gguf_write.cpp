@@ -64,7 +64,7 @@ Status Writer::check_added() const {
     if (added.lstrip || added.rstrip || added.single_word || is_normalized)
       return unsupported(
           fmt::format("the added token '{}' is normalized, takes the spaces beside "
-                      "it or stands alone, which GGUF does not know",
+                      "it or stands alone, which GGUF does not support",
                       printable(token(added.id), 64)));
   }
   return {};
@@ -73,7 +73,7 @@ Status Writer::check_added() const {
 Status Writer::write_byte_level() {
   const std::string_view pre = pre_rule_name(vocab_.normalize, vocab_.split, vocab_.ignore_merges);
   if (pre.empty() || !vocab_.prepare.empty())
-    return unsupported("its normalizer and pre_tokenizer are none that GGUF has a name for");
+    return unsupported("GGUF has no name for its normalizer and pre_tokenizer");
   out_.add_string(key("model"), "gpt2");
   out_.add_string(key("pre"), pre);
   return {};
@@ -103,7 +103,7 @@ Status Writer::find_scores() {
   TextIndex index(vocab_.tokens.size());
   for (size_t i = 0; i < vocab_.tokens.size(); ++i)
     if (!index.insert(vocab_.tokens[i], static_cast<int32_t>(i)))
-      return error(Code::corrupt, "the vocabulary was made to slow its reader down");
+      return error(Code::corrupt, "the vocabulary is built to make reading it slow");
   int32_t last = -1;
   float score = 0;
   for (const Vocab::Merge& merge : vocab_.merges) {

@@ -144,7 +144,7 @@ Status Reader::read_model(const Json& model) {
   if (!unknown.empty()) {
     vocab_.unknown = find(unknown);
     if (vocab_.unknown < 0)
-      return error(Code::corrupt, "tokenizer.json: the unk_token '{}' is no token",
+      return error(Code::corrupt, "tokenizer.json: the unk_token '{}' is not a token",
                    printable(unknown, 64));
     TokenType& type = vocab_.types[static_cast<size_t>(vocab_.unknown)];
     if (type == TokenType::normal) type = TokenType::unknown;
@@ -238,7 +238,7 @@ Status Reader::read_eos_ids(const Json& config) {
 Status Reader::read_eos_id(const Json& id) {
   if (id.is_null()) return {};
   if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab_.tokens.size())
-    return error(Code::corrupt, "eos_token_id {} is no token",
+    return error(Code::corrupt, "eos_token_id {} is not a token",
                  id.is_number() ? id.dump() : std::string(id.type_name()));
   vocab_.eog.push_back(id.get<int32_t>());
   if (vocab_.eos < 0) vocab_.eos = vocab_.eog.back();
