@@ -14,6 +14,7 @@ namespace millrace {
 namespace {
 
 constexpr int64_t kMaxKvBytes = int64_t{1} << 42;
+constexpr int64_t kTypicalContext = 4096;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -43,31 +44,34 @@ int64_t pages_of_a_sequence(const KvGroup& group, const EngineOptions& o) {
 
 }  // namespace
 
-// Of a budget every group first gets what one sequence needs at least (all of a window, one page of
-// what sees everything), and then its share of the rest by what all sequences could use.
+// Without a budget, what all sequences need. Of a budget every group first gets what one sequence
+// needs at least (all of a window, one page of what sees everything), and then its share of the
+// rest: as remembered contexts of kTypicalContext tokens need it, of a window at two places, where
+// the last prompt ended and where its answer did.
 Status Engine::make_pools(const Config& config) {
   const std::vector<KvGroup> groups = kv_groups(config);
-  std::vector<int64_t> least, most;
+  std::vector<int64_t> least, more;
   double least_bytes = 0, more_bytes = 0;
   for (const KvGroup& group : groups) {
     const int64_t one = pages_of_a_sequence(group, options_);
     const auto page_bytes =
         static_cast<double>(kPageTokens * kv_bytes_per_token(config, group, options_.kv_type));
     least.push_back(group.window == 0 ? 1 : one);
-    most.push_back(options_.max_seqs * one);
+    if (options_.kv_bytes == 0)
+      more.push_back(options_.max_seqs * one - least.back());
+    else
+      more.push_back(group.window == 0 ? kTypicalContext / kPageTokens : 2 * one);
     least_bytes += static_cast<double>(least.back()) * page_bytes;
-    more_bytes += static_cast<double>(most.back() - least.back()) * page_bytes;
+    more_bytes += static_cast<double>(more.back()) * page_bytes;
   }
   const auto budget = static_cast<double>(options_.kv_bytes);
   if (options_.kv_bytes != 0 && budget < least_bytes)
     return error(Code::invalid_argument,
                  "{} bytes of KV are less than the {:.0f} that one sequence needs; give more",
                  options_.kv_bytes, least_bytes);
-  const double share =
-      options_.kv_bytes == 0 || more_bytes == 0 ? 1 : (budget - least_bytes) / more_bytes;
+  const double share = options_.kv_bytes == 0 ? 1 : (budget - least_bytes) / more_bytes;
   for (size_t i = 0; i < groups.size(); ++i) {
-    const double n_pages =
-        static_cast<double>(least[i]) + share * static_cast<double>(most[i] - least[i]);
+    const double n_pages = static_cast<double>(least[i]) + share * static_cast<double>(more[i]);
     if (n_pages * kPageTokens > static_cast<double>(std::numeric_limits<int32_t>::max()))
       return error(Code::out_of_memory,
                    "{:.0f} KV pages of {} tokens are too many; give a smaller "
@@ -77,7 +81,13 @@ Status Engine::make_pools(const Config& config) {
                                                 static_cast<int64_t>(n_pages), device_));
     pools_.push_back(std::move(pool));
   }
+  tree_ = std::make_unique<PrefixTree>(pools_);
   return {};
+}
+
+int64_t Engine::n_pages_for(size_t group, int64_t n_tokens) const {
+  return std::min(ceil_div(n_tokens, kPageTokens),
+                  pages_of_a_sequence(pools_[group].group(), options_));
 }
 
 StepBindings Engine::bindings(const Config& config) const {
@@ -183,7 +193,7 @@ void Engine::close(int seq) {
   Sequence& s = at(seq);
   for (size_t group = 0; group < pools_.size(); ++group) release_from(s, group, 0);
   s.tokens.clear();
-  s.is_open = false;
+  s.is_open = s.is_remembered = false;
 }
 
 // Whether each window still has the pages that the row after the first n tokens sees.
@@ -220,23 +230,43 @@ int64_t Engine::keep(int seq, int64_t n) {
   return n;
 }
 
-// Page `page` of `from` for a sequence that has its first n tokens: shared where they fill it,
-// since nobody writes it then.
-Result<int32_t> Engine::share_page(const Sequence& from, size_t group, int64_t page, int64_t n) {
-  KvPages& pool = pools_[group];
-  const int32_t id = from.pages[group][static_cast<size_t>(page)];
+// What the tree remembers makes room for what is computed now.
+Result<int32_t> Engine::take_page(size_t group) {
+  auto id = pools_[group].take();
+  while (!id.ok() && tree_->make_room(group)) id = pools_[group].take();
+  return id;
+}
+
+// The same page where it is whole, since nobody writes it then; else a copy.
+Result<int32_t> Engine::share_page(size_t group, int32_t id, bool whole) {
   if (id < 0) return id;
-  if ((page + 1) * kPageTokens <= n) {
-    pool.retain(id);
-    return id;
+  KvPages& pool = pools_[group];
+  pool.retain(id);  // so that taking another does not give it up
+  if (whole) return id;
+  auto mine = take_page(group);
+  if (mine.ok()) {
+    const Status copied = device_.copy(pool.page(mine.value()), pool.page(id), pool.page_bytes());
+    if (!copied.ok()) {
+      pool.release(mine.value());
+      mine = copied;
+    }
   }
-  MILLRACE_ASSIGN(const int32_t mine, pool.take());
-  if (Status copied = device_.copy(pool.page(mine), pool.page(id), pool.page_bytes());
-      !copied.ok()) {
-    pool.release(mine);
-    return copied;
-  }
+  pool.release(id);
   return mine;
+}
+
+// For a sequence that gets the first n tokens of what lies in these pages. All whole ones first:
+// taking a page for the rest may give up what nobody holds.
+Status Engine::share_pages(Sequence& to, std::span<const std::vector<int32_t>> pages, int64_t n) {
+  const auto n_whole = static_cast<size_t>(n / kPageTokens);
+  const bool has_rest = n % kPageTokens != 0;
+  for (const bool whole : {true, false})
+    for (size_t group = 0; group < pools_.size(); ++group)
+      for (size_t page = whole ? 0 : n_whole; page < n_whole + (whole ? 0 : has_rest); ++page) {
+        MILLRACE_ASSIGN(const int32_t id, share_page(group, pages[group][page], whole));
+        to.pages[group].push_back(id);
+      }
+  return {};
 }
 
 Result<int> Engine::fork(int seq, int64_t n) {
@@ -247,17 +277,34 @@ Result<int> Engine::fork(int seq, int64_t n) {
     return error(Code::unavailable, "of the first {} tokens a layer's window has let go", n);
   MILLRACE_ASSIGN(const int copy, open());
   Sequence& to = at(copy);
-  for (size_t group = 0; group < pools_.size(); ++group)
-    for (int64_t page = 0; page < ceil_div(n, kPageTokens); ++page) {
-      const auto id = share_page(from, group, page, n);
-      if (!id.ok()) {
-        close(copy);
-        return id.status();
-      }
-      to.pages[group].push_back(id.value());
-    }
+  if (Status shared = share_pages(to, from.pages, n); !shared.ok()) {
+    close(copy);
+    return shared;
+  }
   to.tokens.assign(from.tokens.begin(), from.tokens.begin() + n);
   return copy;
+}
+
+Result<int> Engine::open(std::span<const int32_t> prompt, std::string_view salt) {
+  MILLRACE_ASSIGN(const int seq, open());
+  Sequence& s = at(seq);
+  s.is_remembered = true;
+  s.salt = salt;
+  const auto found = tree_->find(salt, prompt.first(prompt.empty() ? 0 : prompt.size() - 1));
+  int64_t n = found.n;
+  // Where there is no page to copy the last one to, what was remembered is not worth it.
+  if (!share_pages(s, found.pages, n).ok()) {
+    for (size_t group = 0; group < pools_.size(); ++group) release_from(s, group, 0);
+    n = 0;
+  }
+  s.tokens.assign(prompt.begin(), prompt.begin() + n);
+  return seq;
+}
+
+void Engine::remember(int seq) {
+  const Sequence& s = at(seq);
+  MILLRACE_CHECK(s.is_remembered, "sequence {} was not opened for the tree", seq);
+  tree_->insert(s.salt, s.tokens, s.pages, true);
 }
 
 Status Engine::check(std::span<const Work> batch) const {
@@ -293,7 +340,7 @@ Status Engine::reserve(const Work& work) {
   for (size_t group = 0; group < pools_.size(); ++group) {
     auto& pages = s.pages[group];
     while (static_cast<int64_t>(pages.size()) * kPageTokens < n_after) {
-      MILLRACE_ASSIGN(const int32_t id, pools_[group].take());
+      MILLRACE_ASSIGN(const int32_t id, take_page(group));
       pages.push_back(id);
       taken_.push_back({work.seq, group});
     }
@@ -355,6 +402,9 @@ void Engine::commit(std::span<const Work> batch) {
     for (size_t group = 0; group < pools_.size(); ++group)
       for (size_t page = first; page < s.tokens.size() / kPageTokens; ++page)
         if (const int32_t id = s.pages[group][page]; id >= 0) pools_[group].seal(id);
+    const size_t n_whole = s.tokens.size() / kPageTokens * kPageTokens;
+    if (s.is_remembered && s.tokens.size() / kPageTokens > first)
+      tree_->insert(s.salt, std::span(s.tokens).first(n_whole), s.pages, false);
     release_before_window(s);
   }
   taken_.clear();

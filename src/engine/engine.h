@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "engine/kv_pages.h"
+#include "engine/prefix_tree.h"
 #include "engine/step_inputs.h"
 #include "exec/device.h"
 #include "kernels/pick.h"
@@ -61,6 +62,11 @@ class Engine {
   std::string root() const;
 
   Result<int> open();  // a sequence of no tokens
+  // A sequence that begins with as many of these tokens as the prefix tree has, but not the last of
+  // them: its logits are wanted. Its own pages join the tree under `salt` as they fill.
+  Result<int> open(std::span<const int32_t> prompt, std::string_view salt);
+  // A context may go on from here: all of such a sequence is put into the tree.
+  void remember(int seq);
   // A sequence that begins with the first n tokens of another: whole pages are shared, the rest of
   // a page is copied. Unavailable where a layer's window has given back pages it would need.
   Result<int> fork(int seq, int64_t n);
@@ -81,7 +87,11 @@ class Engine {
   Result<std::span<const float>> logits(size_t work, int64_t row = -1);
 
   int64_t n_free_pages(size_t group = 0) const { return pools_[group].n_free(); }
+  int64_t n_pages(size_t group = 0) const { return pools_[group].n_pages(); }
   size_t n_groups() const { return pools_.size(); }
+  // Pages of a group that n tokens of one sequence take.
+  int64_t n_pages_for(size_t group, int64_t n_tokens) const;
+  const PrefixTree& tree() const { return *tree_; }
   size_t kv_bytes() const;
 
  private:
@@ -89,6 +99,8 @@ class Engine {
     bool is_open = false;
     std::vector<int32_t> tokens;              // computed
     std::vector<std::vector<int32_t>> pages;  // by group; -1: given back
+    bool is_remembered = false;
+    std::string salt;
   };
   struct Outputs {
     int64_t first = 0, n = 0;
@@ -108,13 +120,16 @@ class Engine {
   void roll_back();
   bool has_seen_pages(const Sequence& s, int64_t n) const;
   int64_t open_last_page(const Sequence& s, int64_t n);
-  Result<int32_t> share_page(const Sequence& from, size_t group, int64_t page, int64_t n);
+  Result<int32_t> take_page(size_t group);
+  Result<int32_t> share_page(size_t group, int32_t id, bool whole);
+  Status share_pages(Sequence& to, std::span<const std::vector<int32_t>> pages, int64_t n);
   void release_from(Sequence& s, size_t group, size_t page);
   void release_before_window(Sequence& s);
 
   Device& device_;
   const EngineOptions options_;
   std::vector<KvPages> pools_;
+  std::unique_ptr<PrefixTree> tree_;
   StepInputs inputs_;
   std::unique_ptr<Network> network_;
   std::vector<Sequence> seqs_;

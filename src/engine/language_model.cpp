@@ -26,8 +26,7 @@ Result<std::vector<int32_t>> LanguageModel::prompt(const ChatInput& input,
   return tokenizer_->encode(parts);
 }
 
-Result<std::unique_ptr<Request>> LanguageModel::request(int seq, std::vector<int32_t> prompt,
-                                                        Generation how, OnToken on_token) {
+Status LanguageModel::check(std::span<const int32_t> prompt, const Generation& how) const {
   const Config& config = engine_->config();
   MILLRACE_TRY(validate(how.sampling, config.n_vocab));
   if (prompt.empty()) return error(Code::invalid_argument, "the prompt is empty");
@@ -39,44 +38,18 @@ Result<std::unique_ptr<Request>> LanguageModel::request(int seq, std::vector<int
     if (token < 0 || token >= config.n_vocab)
       return error(Code::invalid_argument, "token {} is outside the vocabulary of {}", token,
                    config.n_vocab);
-  const Request::Place place{.tokenizer = *tokenizer_,
-                             .seq = seq,
-                             .n_kept = keep_shared(*engine_, seq, prompt),
-                             .n_ctx = engine_->n_ctx()};
-  return std::make_unique<Request>(place, std::move(prompt), std::move(how), std::move(on_token));
+  return {};
 }
 
-// Those that decode first: a long prompt never makes them wait for more than its share of a step.
-void LanguageModel::plan(std::span<Request* const> requests) {
-  batch_.clear();
-  of_.clear();
-  auto n_rows = static_cast<size_t>(engine_->options().max_rows);
-  auto n_outputs = static_cast<size_t>(engine_->options().max_outputs);
-  for (const bool decoding : {true, false})
-    for (Request* request : requests) {
-      if (request->is_finished() || request->is_decoding() != decoding) continue;
-      const auto pending = request->pending();
-      const size_t n = std::min(n_rows, pending.size());
-      const bool reaches_end = n == pending.size();
-      if (n == 0 || (reaches_end && n_outputs == 0)) continue;
-      batch_.push_back({.seq = request->seq(),
-                        .tokens = pending.first(n),
-                        .wants = reaches_end ? Work::Logits::last : Work::Logits::none});
-      of_.push_back(request);
-      n_rows -= n;
-      n_outputs -= reaches_end;
-    }
-}
-
-Status LanguageModel::draw(const OnFailed& failed) {
+Status LanguageModel::draw(std::span<const Turn> turns, const OnFailed& failed) {
   rows_.clear();
   drawing_.clear();
-  for (size_t i = 0; i < batch_.size(); ++i) {
-    of_[i]->computed(batch_[i].tokens.size());
+  for (size_t i = 0; i < turns.size(); ++i) {
+    turns[i].request->computed(turns[i].n);
     if (batch_[i].wants == Work::Logits::none) continue;
     MILLRACE_ASSIGN(const auto logits, engine_->logits(i));
-    rows_.push_back(of_[i]->row(logits));
-    drawing_.push_back(of_[i]);
+    rows_.push_back(turns[i].request->row(logits));
+    drawing_.push_back(turns[i].request);
   }
   if (rows_.empty()) return {};
   if (sampled_.size() < rows_.size()) sampled_.resize(rows_.size());
@@ -89,27 +62,39 @@ Status LanguageModel::draw(const OnFailed& failed) {
   return {};
 }
 
-Status LanguageModel::advance(std::span<Request* const> requests, const OnFailed& failed) {
-  plan(requests);
+Status LanguageModel::advance(std::span<const Turn> turns, const OnFailed& failed) {
+  batch_.clear();
+  for (const Turn& turn : turns) {
+    const auto pending = turn.request->pending();
+    batch_.push_back({.seq = turn.request->seq(),
+                      .tokens = pending.first(turn.n),
+                      .wants = turn.n == pending.size() ? Work::Logits::last : Work::Logits::none});
+  }
   if (batch_.empty()) return {};
   MILLRACE_TRY(engine_->step(batch_));
-  return draw(failed);
+  return draw(turns, failed);
 }
 
 Result<Generated> LanguageModel::generate(int seq, std::vector<int32_t> prompt,
                                           const Generation& how, const OnToken& on_token,
                                           const std::atomic<bool>& cancel) {
-  MILLRACE_ASSIGN(const auto one, request(seq, std::move(prompt), how, on_token));
-  Request* const alone = one.get();
+  MILLRACE_TRY(check(prompt, how));
+  const int64_t n_kept = keep_shared(*engine_, seq, prompt);
+  Request request({.tokenizer = *tokenizer_, .n_ctx = engine_->n_ctx()}, std::move(prompt), how,
+                  on_token);
+  request.enter(seq, n_kept);
+  const auto max_rows = static_cast<size_t>(engine_->options().max_rows);
   Status failure;
-  while (!alone->is_finished() && failure.ok()) {
-    if (cancel)
-      alone->cancel();
-    else
-      MILLRACE_TRY(advance({&alone, 1}, [&](Request&, const Status& why) { failure = why; }));
+  while (!request.is_finished() && failure.ok()) {
+    if (cancel) {
+      request.cancel();
+      break;
+    }
+    const Turn turn{&request, std::min(max_rows, request.pending().size())};
+    MILLRACE_TRY(advance({&turn, 1}, [&](Request&, const Status& why) { failure = why; }));
   }
   MILLRACE_TRY(failure);
-  return alone->result();
+  return request.result();
 }
 
 }  // namespace millrace

@@ -30,23 +30,25 @@ class LanguageModel {
   Result<std::vector<int32_t>> prompt(const ChatInput& input,
                                       const std::atomic<bool>* stop = nullptr) const;
 
-  // A request on an open sequence, which keeps what it shares with the prompt.
-  Result<std::unique_ptr<Request>> request(int seq, std::vector<int32_t> prompt, Generation how,
-                                           OnToken on_token);
+  // What can be answered: fits the context, and asks for nothing that cannot be.
+  Status check(std::span<const int32_t> prompt, const Generation& how) const;
 
-  // One step: every request that decodes gets its token; what rows are left go to prompts, in
-  // order. Those that then have nothing pending draw. A step that fails changes nothing; a request
-  // that nothing can be drawn for is given to `failed` and goes on no more.
+  // How many of a request's pending tokens the next step computes.
+  struct Turn {
+    Request* request;
+    size_t n;
+  };
+  // One step. Those that then have nothing pending draw. A step that fails changes nothing; a
+  // request that nothing can be drawn for is given to `failed` and goes on no more.
   using OnFailed = std::function<void(Request& request, const Status& why)>;
-  Status advance(std::span<Request* const> requests, const OnFailed& failed);
+  Status advance(std::span<const Turn> turns, const OnFailed& failed);
 
-  // All of one request.
+  // All of one request, in a sequence that keeps what it shares with the prompt.
   Result<Generated> generate(int seq, std::vector<int32_t> prompt, const Generation& how,
                              const OnToken& on_token, const std::atomic<bool>& cancel);
 
  private:
-  void plan(std::span<Request* const> requests);
-  Status draw(const OnFailed& failed);
+  Status draw(std::span<const Turn> turns, const OnFailed& failed);
 
   Engine* engine_ = nullptr;
   Team* team_ = nullptr;
@@ -55,7 +57,6 @@ class LanguageModel {
   std::unique_ptr<Sampler> sampler_;
   // Of the step that is made, kept for the next.
   std::vector<Work> batch_;
-  std::vector<Request*> of_;       // whose each work is
   std::vector<Request*> drawing_;  // those with logits
   std::vector<SampleRow> rows_;
   std::vector<Sampled> sampled_;

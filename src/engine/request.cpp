@@ -1,5 +1,7 @@
 #include "engine/request.h"
 
+#include <utility>
+
 #include "base/check.h"
 #include "base/clock.h"
 
@@ -17,42 +19,58 @@ std::string_view name_of(Finish finish) {
   return kNames[static_cast<size_t>(finish)];
 }
 
-Request::Request(const Place& place, std::vector<int32_t> prompt, Generation how, OnToken on_token)
-    : place_(place),
-      prompt_(std::move(prompt)),
+Request::Request(Terms terms, std::vector<int32_t> prompt, Generation how, OnToken on_token)
+    : terms_(std::move(terms)),
+      tokens_(std::move(prompt)),
       how_(std::move(how)),
       on_token_(std::move(on_token)),
-      text_(place.tokenizer, how_.stops),
+      text_(terms_.tokenizer, how_.stops),
       history_(how_.sampling.penalty_tokens),
-      n_computed_(place.n_kept),
       start_ns_(now_ns()) {
-  result_.n_prompt = std::ssize(prompt_);
-  result_.n_cached = place.n_kept;
-  history_.assign(prompt_);
-  if (how_.max_tokens == 0 || n_tokens() >= place_.n_ctx) end(Finish::length);
+  result_.n_prompt = std::ssize(tokens_);
+  history_.assign(tokens_);
+  if (how_.max_tokens == 0 || std::ssize(tokens_) >= terms_.n_ctx) end(Finish::length);
+}
+
+void Request::enter(int seq, int64_t n_kept) {
+  MILLRACE_CHECK(seq_ < 0, "a request that is in sequence {} enters {}", seq_, seq);
+  seq_ = seq;
+  n_computed_ = n_kept;
+  if (has_begun_) return;
+  has_begun_ = true;
+  result_.n_cached = n_kept;
+  result_.queue_s = seconds_since(start_ns_);
+  start_ns_ = now_ns();
+}
+
+int Request::leave() {
+  n_computed_ = 0;
+  return std::exchange(seq_, -1);
 }
 
 std::span<const int32_t> Request::pending() const {
   if (is_finished_) return {};
-  if (!is_decoding()) return std::span(prompt_).subspan(static_cast<size_t>(n_computed_));
-  return drawn_ < 0 ? std::span<const int32_t>() : std::span(&drawn_, 1);
+  return std::span(tokens_).subspan(static_cast<size_t>(n_computed_));
 }
 
 void Request::computed(size_t n) {
-  if (is_decoding()) drawn_ = -1;
   n_computed_ += static_cast<int64_t>(n);
 }
 
-SampleRow Request::row(std::span<const float> logits) const {
+SampleRow Request::row(std::span<const float> logits) {
   return {.logits = logits,
           .how = how_.sampling,
           .history = history_,
-          .position = static_cast<uint64_t>(n_computed_)};
+          .position = static_cast<uint64_t>(n_computed_),
+          .choice = terms_.choice,
+          .mask = terms_.rule ? terms_.rule->allowed() : std::span<const uint32_t>()};
 }
 
 Status Request::drew(const Sampled& sampled) {
-  MILLRACE_CHECK(!is_finished_ && pending().empty(), "sequence {} expects no token", place_.seq);
-  if (Status status = status_of(sampled, static_cast<uint64_t>(n_computed_)); !status.ok()) {
+  MILLRACE_CHECK(!is_finished_ && pending().empty(), "sequence {} expects no token", seq_);
+  Status status = status_of(sampled, static_cast<uint64_t>(n_computed_));
+  if (status.ok() && terms_.rule) status = terms_.rule->took(sampled.token);
+  if (!status.ok()) {
     fail();
     return status;
   }
@@ -60,19 +78,19 @@ Status Request::drew(const Sampled& sampled) {
     result_.prompt_s = seconds_since(start_ns_);
     start_ns_ = now_ns();
   }
-  if (!how_.ignore_end && place_.tokenizer.is_eog(sampled.token)) {
+  if (!how_.ignore_end && terms_.tokenizer.is_eog(sampled.token)) {
     end(Finish::end);
     return {};
   }
   ++result_.n_tokens;
   history_.push(sampled.token);
+  tokens_.push_back(sampled.token);
   const std::string text = text_.push(sampled.token);
-  on_token_({text, &sampled, place_.tokenizer.is_control(sampled.token)});
-  drawn_ = sampled.token;
+  on_token_({text, &sampled, terms_.tokenizer.is_control(sampled.token)});
   const bool is_long = how_.max_tokens >= 0 && result_.n_tokens >= how_.max_tokens;
   if (text_.is_stopped())
     end(Finish::stop_string);
-  else if (is_long || n_tokens() >= place_.n_ctx)
+  else if (is_long || std::ssize(tokens_) >= terms_.n_ctx)
     end(Finish::length);
   return {};
 }
@@ -88,6 +106,7 @@ void Request::fail() {
 void Request::end(Finish why) {
   is_finished_ = true;
   result_.finish = why;
+  result_.stop_string = text_.stop_string();
   (result_.n_tokens == 0 && result_.prompt_s == 0 ? result_.prompt_s : result_.tokens_s) =
       seconds_since(start_ns_);
   const std::string rest = text_.flush();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,8 +32,19 @@ std::string_view name_of(Finish finish);
 
 struct Generated {
   Finish finish = Finish::end;
+  std::string stop_string = {};  // that ended it
   int64_t n_prompt = 0, n_cached = 0, n_tokens = 0;
-  double prompt_s = 0, tokens_s = 0;  // until the first token, and from it on
+  // Until it got a sequence, from there until the first token, and from that on.
+  double queue_s = 0, prompt_s = 0, tokens_s = 0;
+};
+
+// Which tokens a request may draw next: a grammar, or a text that is dictated.
+class TokenRule {
+ public:
+  virtual ~TokenRule() = default;
+  // Bits as in SampleRow::mask; empty: all are allowed. Valid until the next call.
+  virtual std::span<const uint32_t> allowed() = 0;
+  virtual Status took(int32_t token) = 0;
 };
 
 struct TokenEvent {
@@ -44,26 +56,37 @@ using OnToken = std::function<void(const TokenEvent& event)>;
 
 class Request {
  public:
-  // The tokenizer and the sequence, which no other request may use meanwhile, outlive it. `n_kept`
-  // tokens of the prompt are in the sequence already; `n_ctx` is the longest it may get.
-  struct Place {
+  // The tokenizer outlives it; `n_ctx` is the longest it may get.
+  struct Terms {
     const Tokenizer& tokenizer;
-    int seq = 0;
-    int64_t n_kept = 0, n_ctx = 0;
+    int64_t n_ctx = 0;
+    uint32_t choice = 0;  // of those that answer the same prompt
+    std::unique_ptr<TokenRule> rule = {};
   };
-  Request(const Place& place, std::vector<int32_t> prompt, Generation how, OnToken on_token);
+  Request(Terms terms, std::vector<int32_t> prompt, Generation how, OnToken on_token);
 
-  int seq() const { return place_.seq; }
+  // It computes in a sequence, which no other request may use meanwhile and which has the first
+  // n_kept of its tokens. It may leave one and go on in another.
+  void enter(int seq, int64_t n_kept);
+  int leave();
+  int seq() const { return seq_; }  // -1: it is in none
+
   bool is_finished() const { return is_finished_; }
-  bool is_decoding() const { return n_computed_ >= static_cast<int64_t>(prompt_.size()); }
+  // One more token, and nothing before it, is all that it waits for.
+  bool is_decoding() const { return result_.n_tokens > 0 && pending().size() <= 1; }
   const Generated& result() const { return result_; }
+  // The prompt and what was drawn.
+  std::span<const int32_t> tokens() const { return tokens_; }
+  std::span<const int32_t> prompt() const {
+    return std::span(tokens_).first(static_cast<size_t>(result_.n_prompt));
+  }
 
   // What its sequence lacks before the next token can be drawn: never empty before the end.
   std::span<const int32_t> pending() const;
   // The first n of them have been computed.
   void computed(size_t n);
   // For drawing from these logits, once nothing is pending.
-  SampleRow row(std::span<const float> logits) const;
+  SampleRow row(std::span<const float> logits);
   // Takes what was drawn; where nothing could be, it ends with that error.
   Status drew(const Sampled& sampled);
   void cancel();
@@ -71,17 +94,16 @@ class Request {
 
  private:
   void end(Finish why);
-  int64_t n_tokens() const { return result_.n_prompt + result_.n_tokens; }
 
-  const Place place_;
-  const std::vector<int32_t> prompt_;
+  const Terms terms_;
+  std::vector<int32_t> tokens_;
   const Generation how_;
   const OnToken on_token_;
   TextStream text_;
   TokenHistory history_;
-  int64_t n_computed_;
-  int32_t drawn_ = -1;  // the last token, not computed yet
-  bool is_finished_ = false;
+  int seq_ = -1;
+  int64_t n_computed_ = 0;
+  bool has_begun_ = false, is_finished_ = false;
   Generated result_;
   int64_t start_ns_;
 };

@@ -23,6 +23,7 @@ class TextStream {
   // What was held back, at the end.
   std::string flush();
   bool is_stopped() const { return stops_.found(); }
+  const std::string& stop_string() const { return stops_.which(); }
 
  private:
   const Tokenizer& tokenizer_;

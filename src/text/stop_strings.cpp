@@ -22,7 +22,11 @@ std::string StopStrings::push(std::string_view text) {
   if (found_) return {};
   held_ += text;
   size_t first = std::string::npos;
-  for (const std::string& stop : stops_) first = std::min(first, held_.find(stop));
+  for (const std::string& stop : stops_)
+    if (const size_t at = held_.find(stop); at < first) {
+      first = at;
+      which_ = stop;
+    }
   found_ = first != std::string::npos;
   const size_t n = found_ ? first : held_.size() - possible_beginning();
   std::string out = held_.substr(0, n);

@@ -18,13 +18,14 @@ class StopStrings {
   // The rest, where no stop string came.
   std::string flush();
   bool found() const { return found_; }
+  const std::string& which() const { return which_; }  // the one that was found
 
  private:
   // How much of the end of held_ could begin a stop string.
   size_t possible_beginning() const;
 
   std::vector<std::string> stops_;
-  std::string held_;
+  std::string held_, which_;
   bool found_ = false;
 };
 

@@ -1,0 +1,96 @@
+// What the engine remembers: the pages of contexts it has computed, by their tokens, so that a
+// prompt that begins like one of them starts from there. A node is one page: the tokens in it and
+// its page in every group of layers, on which the tree holds a reference. A node of fewer tokens
+// than a page holds is a leaf: the end of some context. Each salt has a tree of its own.
+//
+// A layer with a window needs its pages only near where a context goes on. The tree keeps those of
+// a group while there is room; first to go are those that no context is known to go on from.
+//
+// Nothing is pinned: make_room() gives up what was used least recently and nobody else holds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/kv_pages.h"
+
+namespace millrace {
+
+class PrefixTree {
+ public:
+  // The pools must outlive it.
+  explicit PrefixTree(std::vector<KvPages>& pools);
+  ~PrefixTree();
+  PrefixTree(const PrefixTree&) = delete;
+  PrefixTree& operator=(const PrefixTree&) = delete;
+
+  // The longest beginning of `tokens` from which every layer can go on. Its pages by group, of the
+  // last one perhaps only some tokens; -1 before a window. They are the tree's: whoever wants to
+  // use them takes references before anything else is asked for.
+  struct Found {
+    int64_t n = 0;
+    std::vector<std::vector<int32_t>> pages;
+  };
+  Found find(std::string_view salt, std::span<const int32_t> tokens);
+  // How many tokens that would be, without counting as a use.
+  int64_t count(std::string_view salt, std::span<const int32_t> tokens) const;
+
+  // These tokens lie in these pages. `ends_here`: a context may go on from the last of them, so
+  // what the windows before it see is worth keeping.
+  void insert(std::string_view salt, std::span<const int32_t> tokens,
+              std::span<const std::vector<int32_t>> pages, bool ends_here);
+
+  // Gives up a page of this group that only the tree holds; false where there is none.
+  bool make_room(size_t group);
+  int64_t n_reclaimable(size_t group) const;
+  void clear();
+
+  struct Counts {
+    int64_t n_nodes = 0, n_tokens = 0, depth = 0;
+    int64_t n_dropped = 0;  // nodes, since the start
+  };
+  Counts counts() const;
+
+ private:
+  struct Node;
+  struct ByTokens {
+    using is_transparent = void;
+    bool operator()(std::span<const int32_t> a, std::span<const int32_t> b) const;
+  };
+  // Keyed by the node's own tokens.
+  using Children = std::map<std::span<const int32_t>, std::unique_ptr<Node>, ByTokens>;
+  struct Step {
+    Node* node;
+    int64_t n;  // of its tokens, how many are those asked for
+  };
+
+  std::vector<Step> walk(std::string_view salt, std::span<const int32_t> tokens) const;
+  int64_t usable(std::span<const Step> path) const;
+  bool can_go_on(std::span<const Step> path, int64_t n) const;
+  Node& add(Node* parent, Children& siblings, std::span<const int32_t> tokens);
+  void fill(Node& node, std::span<const std::vector<int32_t>> pages, size_t page);
+  void drop_beginnings(Children& siblings, Node& node);
+  void keep_windows(Node* last, int64_t n);
+  void touch(Node* node);
+  void unlink(Node& node);
+  bool reclaim_window(size_t group, bool also_kept);
+  bool release_page(Node& node, size_t group);
+  void remove(Node& node);
+  Children& siblings_of(Node& node);
+  bool is_useless(const Node& node) const;
+
+  std::vector<KvPages>& pools_;
+  std::map<std::string, Children, std::less<>> roots_;
+  // By last use, the oldest first. A node is always newer than its children, so the oldest is a
+  // leaf.
+  Node* oldest_ = nullptr;
+  Node* newest_ = nullptr;
+  int64_t n_nodes_ = 0, n_dropped_ = 0;
+};
+
+}  // namespace millrace

@@ -1,0 +1,165 @@
+// The prefix tree over real pages: what is found, what makes room, and that every page comes back.
+#include "engine/prefix_tree.h"
+
+#include <gtest/gtest.h>
+
+#include "base/philox.h"
+#include "engine/fixture_test.h"
+
+namespace millrace {
+namespace {
+
+using Pages = std::vector<std::vector<int32_t>>;
+
+struct Pools {
+  std::unique_ptr<Loaded> loaded;  // for its device
+  Config config;
+  std::vector<KvPages> pools;
+
+  explicit Pools(std::vector<int64_t> windows, int64_t n_pages) {
+    loaded = load(tiny_model(), 1, {.n_ctx = 64});
+    config = loaded->engine->config();
+    for (const int64_t window : windows)
+      pools.push_back(KvPages::make(config, {.window = window, .layers = {0}}, DType::f16, n_pages,
+                                    *loaded->device)
+                          .value());
+  }
+  // Pages of n tokens, as a sequence has them.
+  Pages take(int64_t n) {
+    Pages out(pools.size());
+    for (size_t group = 0; group < pools.size(); ++group)
+      for (int64_t i = 0; i < (n + kPageTokens - 1) / kPageTokens; ++i)
+        out[group].push_back(pools[group].take().value());
+    return out;
+  }
+  void give_back(const Pages& pages) {
+    for (size_t group = 0; group < pools.size(); ++group)
+      for (const int32_t id : pages[group])
+        if (id >= 0) pools[group].release(id);
+  }
+};
+
+std::vector<int32_t> tokens(int64_t n, int32_t first = 0) {
+  std::vector<int32_t> out;
+  for (int64_t i = 0; i < n; ++i) out.push_back(first + static_cast<int32_t>(i));
+  return out;
+}
+
+TEST(PrefixTree, finds_the_longest_beginning_even_inside_a_page) {
+  Pools p({0}, 16);
+  PrefixTree tree(p.pools);
+  const Pages pages = p.take(150);
+  tree.insert("", tokens(150), pages, true);
+  p.give_back(pages);
+  EXPECT_EQ(p.pools[0].n_free(), 13);
+  EXPECT_EQ(tree.find("", tokens(150)).n, 150);
+  EXPECT_EQ(tree.find("", tokens(140)).n, 140);
+  std::vector<int32_t> other = tokens(150);
+  other[70] = -1;
+  const auto found = tree.find("", other);
+  EXPECT_EQ(found.n, 70);
+  EXPECT_EQ(found.pages[0], (std::vector<int32_t>{pages[0][0], pages[0][1]}));
+  EXPECT_EQ(tree.find("another salt", tokens(150)).n, 0);
+  EXPECT_EQ(tree.find("", tokens(10, 5)).n, 0);
+}
+
+TEST(PrefixTree, a_longer_context_replaces_the_end_it_went_on_from) {
+  Pools p({0}, 16);
+  PrefixTree tree(p.pools);
+  const Pages pages = p.take(128);
+  tree.insert("", tokens(70), pages, true);
+  EXPECT_EQ(tree.counts().n_nodes, 2);
+  tree.insert("", tokens(128), pages, false);
+  EXPECT_EQ(tree.counts().n_nodes, 2);
+  tree.insert("", tokens(100), pages, true);  // has nothing new
+  EXPECT_EQ(tree.counts().n_nodes, 2);
+  p.give_back(pages);
+  EXPECT_EQ(p.pools[0].n_free(), 14);
+  tree.clear();
+  EXPECT_EQ(p.pools[0].n_free(), 16);
+}
+
+TEST(PrefixTree, gives_up_the_least_recent_end_first_and_never_what_is_held) {
+  Pools p({0}, 8);
+  PrefixTree tree(p.pools);
+  const Pages a = p.take(128), b = p.take(128);
+  tree.insert("", tokens(128), a, true);
+  tree.insert("", tokens(128, 1000), b, true);
+  p.give_back(a);
+  EXPECT_EQ(tree.find("", tokens(128)).n, 128);  // newer than b now
+  ASSERT_TRUE(tree.make_room(0));                // of b nothing, it is held
+  EXPECT_EQ(tree.find("", tokens(128)).n, 64);
+  p.give_back(b);
+  EXPECT_EQ(tree.n_reclaimable(0), 3);
+  ASSERT_TRUE(tree.make_room(0));
+  EXPECT_EQ(tree.find("", tokens(128, 1000)).n, 64);
+  while (tree.make_room(0)) {
+  }
+  EXPECT_EQ(p.pools[0].n_free(), 8);
+  EXPECT_EQ(tree.counts().n_nodes, 0);
+}
+
+// A window of 100 needs the two or three pages before where a context goes on.
+TEST(PrefixTree, keeps_what_windows_see_where_contexts_end) {
+  Pools p({0, 100}, 32);
+  PrefixTree tree(p.pools);
+  const Pages pages = p.take(640);
+  tree.insert("", std::span<const int32_t>(tokens(640)).first(300), pages, true);
+  tree.insert("", tokens(640), pages, true);
+  p.give_back(pages);
+  EXPECT_EQ(tree.find("", tokens(640)).n, 640);
+  const int64_t n_all = tree.n_reclaimable(1);
+  // 300: pages 3 and 4; 640: pages 8 and 9.
+  for (int64_t i = 0; i < n_all - 4; ++i) ASSERT_TRUE(tree.make_room(1));
+  EXPECT_EQ(tree.find("", tokens(640)).n, 640);
+  EXPECT_EQ(tree.find("", tokens(300)).n, 300);
+  EXPECT_EQ(tree.find("", tokens(500)).n, 320);  // the last border with all that it sees
+  while (tree.make_room(1)) {
+  }
+  EXPECT_EQ(tree.find("", tokens(640)).n, 0);
+  EXPECT_EQ(p.pools[1].n_free(), 32);
+}
+
+// Against a plain list of what was inserted.
+TEST(PrefixTree, agrees_with_a_list) {
+  Pools p({0}, 400);
+  PrefixTree tree(p.pools);
+  std::vector<std::vector<int32_t>> known;
+  Rng rng(3);
+  const auto below = [&](uint32_t n) { return static_cast<int64_t>(rng.below(n)); };
+  const auto made = [&] {
+    std::vector<int32_t> out;
+    if (!known.empty() && below(3) > 0) {
+      out = known[static_cast<size_t>(below(static_cast<uint32_t>(known.size())))];
+      out.resize(static_cast<size_t>(below(static_cast<uint32_t>(out.size()) + 1)));
+    }
+    for (int64_t n = below(200); n > 0; --n) out.push_back(static_cast<int32_t>(below(2)));
+    return out;
+  };
+  for (int round = 0; round < 200; ++round) {
+    const std::vector<int32_t> asked = made();
+    int64_t longest = 0;
+    for (const auto& one : known)
+      longest = std::max<int64_t>(
+          longest,
+          std::mismatch(asked.begin(), asked.end(), one.begin(), one.end()).first - asked.begin());
+    EXPECT_EQ(tree.count("", asked), longest);
+    const auto found = tree.find("", asked);
+    EXPECT_EQ(found.n, longest);
+    const std::vector<int32_t> stored = made();
+    const auto n_pages = (std::ssize(stored) + kPageTokens - 1) / kPageTokens;
+    while (p.pools[0].n_free() < n_pages) {
+      tree.clear();
+      known.clear();
+    }
+    const Pages pages = p.take(std::ssize(stored));
+    tree.insert("", stored, pages, below(2) == 0);
+    p.give_back(pages);
+    known.push_back(stored);
+  }
+  tree.clear();
+  EXPECT_EQ(p.pools[0].n_free(), 400);
+}
+
+}  // namespace
+}  // namespace millrace

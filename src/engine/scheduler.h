@@ -1,0 +1,113 @@
+// Many requests over one engine. Each step computes a token for every request that decodes and, of
+// those still in their prompts, a chunk of bounded size, so that a long prompt never freezes the
+// others. Who waits goes by priority, then by how little its session has been served lately, then
+// by arrival. A prompt whose beginning another request is computing waits for that. When pages run
+// out, the request of the lowest priority is moved aside; it goes on later, with the same tokens.
+//
+// It belongs to the engine's thread: jobs come in and callbacks go out on that thread alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/language_model.h"
+
+namespace millrace {
+
+// One answer to be made.
+struct Job {
+  std::vector<int32_t> prompt = {};
+  Generation how = {};
+  uint32_t choice = 0;
+  std::unique_ptr<TokenRule> rule = {};
+  std::string session = {};  // whom it serves; empty: itself alone
+  std::string salt = {};     // of the prefix tree
+  int priority = 0;          // lower is sooner
+  OnToken on_token = {};
+  // Tokens of the prompt that are computed or were remembered: first when it is let in, then after
+  // every step of it.
+  std::function<void(int64_t n_done)> on_prompt = {};
+  // Last of all; `why` says what failed.
+  std::function<void(const Generated& result, const Status& why)> on_end = {};
+};
+
+struct SchedulerOptions {
+  int64_t chunk_tokens = 64;  // of prompts in a step in which others decode
+};
+
+class Scheduler {
+ public:
+  using Id = uint64_t;
+  enum class Phase : unsigned char { queued, prefill, decode };
+
+  Scheduler(LanguageModel& model, const SchedulerOptions& options);
+  ~Scheduler();
+
+  // Refuses what can never be done; anything else ends with on_end.
+  Result<Id> submit(Job job);
+  void cancel(Id id);
+  void cancel_all();
+  bool is_idle() const { return waiting_.empty() && running_.empty(); }
+  // Lets in who may run and makes one step. What fails ends the requests it concerns.
+  void step();
+
+  struct Shown {
+    Id id;
+    std::string session;
+    Phase phase;
+    int64_t n_prompt, n_cached, n_done, n_tokens;
+    double age_s;
+  };
+  std::vector<Shown> shown() const;
+  struct Counts {
+    int64_t n_steps = 0, n_rows = 0;
+    int64_t n_prompt = 0, n_cached = 0, n_computed = 0, n_drawn = 0;  // tokens
+    int64_t n_moved_aside = 0;
+    double step_s = 0;  // the last step took
+  };
+  const Counts& counts() const { return counts_; }
+  size_t n_waiting() const { return waiting_.size(); }
+  size_t n_running() const { return running_.size(); }
+
+ private:
+  struct Task;
+  using Tasks = std::list<std::unique_ptr<Task>>;
+
+  bool is_before(const Task& a, const Task& b) const;
+  double attained(const Task& task) const;
+  void serve(const Task& task, int64_t n_tokens);
+  void fade();
+  bool waits_for_another(const Task& task) const;
+  bool has_room(const Task& task) const;
+  void let_in();
+  bool let_in(Tasks::iterator waiting);
+  Tasks::iterator least(const Task* than);
+  bool move_aside(const Task* than);
+  void plan();
+  void after_step(bool stepped);
+  void end(Tasks& from, Tasks::iterator task, const Status& why);
+  int64_t capacity() const;
+
+  LanguageModel& model_;
+  Engine& engine_;
+  const SchedulerOptions options_;
+  Tasks waiting_, running_;
+  std::unordered_map<std::string, double> served_;  // tokens of each session, fading
+  int64_t faded_ns_ = 0;
+  Id last_id_ = 0;
+  std::vector<LanguageModel::Turn> turns_;
+  struct Turned {
+    Task* task;
+    bool draws;
+  };
+  std::vector<Turned> of_;  // whose each turn is
+  Counts counts_;
+};
+
+}  // namespace millrace
