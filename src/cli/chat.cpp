@@ -60,7 +60,7 @@ Result<std::vector<int32_t>> ModelBackend::prompt(const nlohmann::ordered_json& 
   ChatInput input;
   input.messages = messages;
   const std::time_t now = std::time(nullptr);
-  localtime_r(&now, &input.now);
+  localtime_r(&now, &input.now.emplace());
   return model_.prompt(input, &stop);
 }
 

@@ -90,7 +90,7 @@ Result<ChatInput> read_chat(const Options& options) {
   for (const auto& setting : options.set) MILLRACE_TRY(set_variable(setting, input));
   if (options.no_generation_prompt) input.add_generation_prompt = false;
   const std::time_t now = std::time(nullptr);
-  localtime_r(&now, &input.now);
+  localtime_r(&now, &input.now.emplace());
   return input;
 }
 

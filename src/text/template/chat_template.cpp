@@ -214,23 +214,26 @@ Result<ChatTemplate::Rendered> ChatTemplate::render(const ChatInput& input,
 
 Result<ChatTemplate::Rendered> ChatTemplate::render_as_is(const ChatInput& input,
                                                           const jinja::Limits& limits) const {
-  return template_.render(limits, input.now, [&](jinja::Interpreter& in) -> Status {
-    in.set_global("documents", jinja::None{});
-    for (const auto& [name, token] : special_tokens_) {
-      MILLRACE_ASSIGN(jinja::Value value, in.text(token, false));
-      in.set_global(name, std::move(value));
-    }
-    for (const auto& [name, json] : input.variables.items()) {
-      MILLRACE_ASSIGN(jinja::Value value, jinja::from_json(in, json));
-      in.set_global(name, std::move(value));
-    }
-    MILLRACE_ASSIGN(jinja::Value messages, messages_value(in, input.messages));
-    MILLRACE_ASSIGN(jinja::Value tools, jinja::from_json(in, input.tools));
-    in.set_global("messages", std::move(messages));
-    if (!input.tools.is_null() || takes_.none_for_tools) in.set_global("tools", std::move(tools));
-    in.set_global("add_generation_prompt", jinja::Value(input.add_generation_prompt));
-    return {};
-  });
+  return template_.render(
+      limits, input.now.value_or(std::tm{}), [&](jinja::Interpreter& in) -> Status {
+        if (!input.now) in.set_global("strftime_now", jinja::Value());
+        in.set_global("documents", jinja::None{});
+        for (const auto& [name, token] : special_tokens_) {
+          MILLRACE_ASSIGN(jinja::Value value, in.text(token, false));
+          in.set_global(name, std::move(value));
+        }
+        for (const auto& [name, json] : input.variables.items()) {
+          MILLRACE_ASSIGN(jinja::Value value, jinja::from_json(in, json));
+          in.set_global(name, std::move(value));
+        }
+        MILLRACE_ASSIGN(jinja::Value messages, messages_value(in, input.messages));
+        MILLRACE_ASSIGN(jinja::Value tools, jinja::from_json(in, input.tools));
+        in.set_global("messages", std::move(messages));
+        if (!input.tools.is_null() || takes_.none_for_tools)
+          in.set_global("tools", std::move(tools));
+        in.set_global("add_generation_prompt", jinja::Value(input.add_generation_prompt));
+        return {};
+      });
 }
 
 }  // namespace millrace

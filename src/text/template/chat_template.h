@@ -18,6 +18,7 @@
 #include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,7 +33,9 @@ struct ChatInput {
   nlohmann::ordered_json variables;  // an object of what else templates ask for (enable_thinking,
                                      // documents, ...), or null
   bool add_generation_prompt = true;
-  std::tm now{};  // local time, for templates that print the date
+  // Local time, for templates that print the date. Without it strftime_now is undefined and they
+  // use what they have instead.
+  std::optional<std::tm> now = {};
 };
 
 class ChatTemplate {
