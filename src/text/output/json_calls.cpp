@@ -1,0 +1,255 @@
+// Calls as JSON objects that hold the name and the arguments, in any order, one after the other or
+// in a list.
+#include "text/output/call_reader.h"
+#include "text/output/json_scan.h"
+
+namespace millrace {
+namespace {
+
+bool is_name_key(std::string_view key) {
+  return key == "name" || key == "tool_name";
+}
+
+bool is_arguments_key(std::string_view key) {
+  return key == "arguments" || key == "parameters";
+}
+
+// What calls have beside the two, in the shapes that models know from APIs.
+bool is_known_key(std::string_view key) {
+  return key == "type" || key == "id" || key == "tool_call_id" || key == "function";
+}
+
+class JsonCalls final : public CallReader {
+ public:
+  // Without a marker before it, an object is a call only if nothing else is in it.
+  JsonCalls(std::string_view closer, bool is_bare) : closer_{closer}, is_bare_(is_bare) {}
+
+  void finish(CallSink& sink) override;
+  bool in_value() const override { return in_call(); }
+  void cut(CallSink& sink) override {
+    if (in_call()) finish_call(true, sink);
+    state_ = State::after_object;
+  }
+
+ protected:
+  Step read(char c, CallSink& sink) override;
+
+ private:
+  enum class State : unsigned char {
+    start,
+    member,  // before a key or the end of the object
+    key,
+    colon,
+    value,
+    name,
+    arguments,
+    other,
+    after_object
+  };
+
+  Step read_start(char c);
+  Step read_member(char c, CallSink& sink);
+  Step read_key(char c);
+  Step read_value(char c, CallSink& sink);
+  Step read_name(char c, CallSink& sink);
+  Step read_arguments(char c, CallSink& sink);
+  Step read_after_object(char c);
+  Step open_object();
+  Step close_object(CallSink& sink);
+  Step broken(char c);
+  Step name_known(CallSink& sink);
+  void finish_call(bool is_truncated, CallSink& sink) {
+    end(is_truncated, sink);
+    is_called_ = true;
+  }
+  bool whole_call(std::string_view arguments, CallSink& sink);
+
+  const std::string_view closer_[1];
+  const bool is_bare_;
+  State state_ = State::start;
+  bool in_list_ = false;
+  LiteralMatch closing_;
+
+  // Of the object at hand.
+  int nested_ = 0;  // in {"function": {...}}
+  bool has_name_ = false, has_arguments_ = false, is_called_ = false;
+  std::string key_, name_;
+  JsonUnescape unescape_;
+  JsonScan scan_;
+  ArgumentsScan arguments_;
+  std::string early_arguments_;  // that came before the name
+};
+
+CallReader::Step JsonCalls::read(char c, CallSink& sink) {
+  switch (state_) {
+    case State::start:
+      return read_start(c);
+    case State::member:
+      return read_member(c, sink);
+    case State::key:
+      return read_key(c);
+    case State::colon:
+      if (is_space(c)) return Step::more;
+      state_ = State::value;
+      return c == ':' ? Step::more : broken(c);
+    case State::value:
+      return is_space(c) ? Step::more : read_value(c, sink);
+    case State::name:
+      return read_name(c, sink);
+    case State::arguments:
+      return read_arguments(c, sink);
+    case State::other: {
+      const JsonScan::Step step = scan_.push(c);
+      if (step != JsonScan::Step::more) state_ = State::member;
+      return step == JsonScan::Step::past ? read_member(c, sink) : Step::more;
+    }
+    case State::after_object:
+      return read_after_object(c);
+  }
+  return Step::not_a_call;
+}
+
+CallReader::Step JsonCalls::read_start(char c) {
+  if (is_space(c)) return Step::more;
+  if (c == '[' && !in_list_) {
+    in_list_ = true;
+    return Step::more;
+  }
+  return c == '{' ? open_object() : Step::not_a_call;
+}
+
+CallReader::Step JsonCalls::open_object() {
+  nested_ = 0;
+  has_name_ = has_arguments_ = is_called_ = false;
+  name_.clear();
+  early_arguments_.clear();
+  state_ = State::member;
+  return Step::more;
+}
+
+CallReader::Step JsonCalls::read_member(char c, CallSink& sink) {
+  if (is_space(c) || c == ',') return Step::more;
+  if (c == '}') return close_object(sink);
+  if (c != '"') return broken(c);
+  key_.clear();
+  state_ = State::key;
+  return Step::more;
+}
+
+CallReader::Step JsonCalls::read_key(char c) {
+  if (c != '"') {
+    key_ += c;
+    return key_.size() <= kMaxNameBytes ? Step::more : broken(c);
+  }
+  state_ = State::colon;
+  const bool is_known = is_name_key(key_) || is_arguments_key(key_) || is_known_key(key_);
+  return is_known || !is_bare_ ? Step::more : broken(c);
+}
+
+CallReader::Step JsonCalls::read_value(char c, CallSink& sink) {
+  if (is_name_key(key_) && c == '"' && !has_name_) {
+    unescape_ = {};
+    state_ = State::name;
+    return Step::more;
+  }
+  if (key_ == "function" && c == '{' && nested_ == 0) {
+    ++nested_;
+    state_ = State::member;
+    return Step::more;
+  }
+  if (is_arguments_key(key_) && !has_arguments_) {
+    has_arguments_ = true;
+    arguments_ = {};
+    state_ = State::arguments;
+    if (has_name_ && !begin(name_, sink)) return Step::not_a_call;
+  } else {
+    scan_ = {};
+    state_ = State::other;
+  }
+  return read(c, sink);
+}
+
+CallReader::Step JsonCalls::read_name(char c, CallSink& sink) {
+  if (unescape_.push(c, name_)) return name_.size() <= kMaxNameBytes ? Step::more : broken(c);
+  state_ = State::member;
+  has_name_ = !name_.empty();
+  if (!has_name_) return broken(c);
+  if (!has_arguments_) return Step::more;
+  return whole_call(early_arguments_, sink) ? Step::more : Step::not_a_call;
+}
+
+bool JsonCalls::whole_call(std::string_view arguments, CallSink& sink) {
+  if (!begin(name_, sink)) return false;
+  sink.arguments(arguments);
+  finish_call(false, sink);
+  return true;
+}
+
+CallReader::Step JsonCalls::read_arguments(char c, CallSink& sink) {
+  std::string text;
+  const ArgumentsScan::Step step = arguments_.push(c, text);
+  if (in_call())
+    sink.arguments(text);
+  else
+    early_arguments_ += text;
+  if (step == ArgumentsScan::Step::more) return Step::more;
+  const bool is_broken = step == ArgumentsScan::Step::broken;
+  state_ = State::member;
+  if (in_call()) {
+    finish_call(is_broken, sink);
+    if (step != ArgumentsScan::Step::last) held() = c;
+  }
+  if (is_broken) return broken(c);
+  return step == ArgumentsScan::Step::past ? read_member(c, sink) : Step::more;
+}
+
+CallReader::Step JsonCalls::close_object(CallSink& sink) {
+  if (nested_ > 0) {
+    --nested_;
+    return Step::more;
+  }
+  const bool is_call = is_called_ || (has_name_ && !is_bare_ && whole_call("{}", sink));
+  if (!is_call) return Step::not_a_call;
+  held().clear();
+  state_ = State::after_object;
+  return Step::more;
+}
+
+// No JSON. After the call itself that does not matter: some models forget the last brace.
+CallReader::Step JsonCalls::broken(char c) {
+  if (!is_called_) return Step::not_a_call;
+  state_ = State::after_object;
+  return read_after_object(c);
+}
+
+CallReader::Step JsonCalls::read_after_object(char c) {
+  if (!closing_.has_begun()) {
+    if (is_space(c) || c == ',' || c == ';') return Step::more;
+    if (c == '{') return open_object();
+    if (c == ']' && in_list_) {
+      in_list_ = false;
+      held().clear();
+      return closer_[0].empty() ? Step::done : Step::more;
+    }
+  }
+  const auto step = closing_.push(c, closer_);
+  if (step == LiteralMatch::Step::none) return Step::not_a_call;
+  return step == LiteralMatch::Step::whole ? Step::done : Step::more;
+}
+
+void JsonCalls::finish(CallSink& sink) {
+  const bool in_object = state_ != State::start && state_ != State::after_object;
+  if (in_call())
+    finish_call(true, sink);
+  else if (in_object && has_name_ && !is_called_ && !is_bare_ && begin(name_, sink))
+    finish_call(true, sink);
+  if (is_called_ && (in_object || closing_.has_begun())) held().clear();
+}
+
+}  // namespace
+
+std::unique_ptr<CallReader> make_json_calls(std::string_view closer, bool is_bare) {
+  return std::make_unique<JsonCalls>(closer, is_bare);
+}
+
+}  // namespace millrace
