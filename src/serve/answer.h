@@ -1,6 +1,7 @@
 // An answer as it comes: a stream of events, the same for every dialect. Of one request they are:
 // `accepted` once; then per choice any of reasoning, text, calls and `finished`; at last `done`, or
-// `failed` at any point, which is then the last. Answer is the same collected, for clients that do
+// `failed` at any point, which is then the last. Choices may interleave; the calls of one choice do
+// not: a call has ended before the next begins. Answer is the same collected, for clients that do
 // not stream.
 #pragma once
 

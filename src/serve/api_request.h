@@ -58,6 +58,8 @@ struct ApiRequest {
   ChatInput chat = {};
   std::vector<Prompt> prompts = {};
   bool echo = false;  // the prompt's text comes back before the answer
+  // What the answer begins with, put after the generation prompt and not repeated to the client.
+  std::string prefill = {};
 
   int n = 1;  // choices
   int64_t max_tokens = -1;
@@ -77,6 +79,7 @@ struct ApiRequest {
   std::string salt = {};     // the cache is not shared with those who have another
   int priority = 0;          // lower is sooner
   std::vector<std::string> warnings = {};  // what was ignored and would be missed
+  Json dialect = {};  // what the dialect's own writer needs; nothing else looks at it
 };
 
 }  // namespace millrace::serve

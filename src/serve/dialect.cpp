@@ -1,0 +1,18 @@
+#include "serve/dialect.h"
+
+#include <array>
+
+#include "serve/chat_completions.h"
+#include "serve/openai_shapes.h"
+
+namespace millrace::serve {
+
+std::span<const Dialect> dialects() {
+  static constexpr std::array kDialects = {
+      Dialect{"chat completions", "/v1/chat/completions", chat_completions::parse,
+              chat_completions::stream, chat_completions::whole, openai_error},
+  };
+  return kDialects;
+}
+
+}  // namespace millrace::serve
