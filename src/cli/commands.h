@@ -35,6 +35,7 @@ std::string command_line(int argc, char** argv);
 
 void add_bench(App& app, const std::string& command_line);
 void add_chat(App& app);
+void add_serve(App& app);
 void add_detokenize(App& app);
 void add_doctor(App& app, const Log& log);
 void add_inspect(App& app);

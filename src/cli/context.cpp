@@ -6,8 +6,6 @@ namespace millrace::cli {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
-// For activations, logits and the programs beside this one: an eighth of what is free, and not less
-// than this.
 constexpr size_t kLeastReserve = 256 * kMiB;
 // Offered whatever the memory: a short conversation takes as much, and pages that no token reached
 // take none.
@@ -16,9 +14,13 @@ constexpr int64_t kStep = 256;
 
 }  // namespace
 
+// An eighth, and not less than kLeastReserve.
+size_t kv_reserve(size_t available_bytes) {
+  return std::max(kLeastReserve, available_bytes / 8);
+}
+
 int64_t default_context(int64_t n_trained, const ContextMemory& memory) {
-  const size_t reserve = std::max(kLeastReserve, memory.available_bytes / 8);
-  const size_t taken = memory.weight_bytes + reserve;
+  const size_t taken = memory.weight_bytes + kv_reserve(memory.available_bytes);
   const size_t left = memory.available_bytes > taken ? memory.available_bytes - taken : 0;
   const size_t n_fit = left / std::max<size_t>(memory.kv_bytes_per_token, 1);
   if (n_fit >= static_cast<size_t>(n_trained)) return n_trained;

@@ -13,6 +13,9 @@ struct ContextMemory {
   size_t kv_bytes_per_token = 0;
 };
 
+// For activations, logits and the programs beside this one, of what is free.
+size_t kv_reserve(size_t available_bytes);
+
 int64_t default_context(int64_t n_trained, const ContextMemory& memory);
 
 }  // namespace millrace::cli

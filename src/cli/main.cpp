@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
       "with, or is off (default: what 'bench --write-profile default' wrote).");
   add_bench(app, command_line(argc, argv));
   add_chat(app);
+  add_serve(app);
   add_detokenize(app);
   add_doctor(app, log);
   add_inspect(app);

@@ -61,6 +61,7 @@ int64_t context_of(const ModelOptions& options, const ModelSession::Needs& needs
                "trained for; its quality degrades past that length\n",
                options.n_ctx, config.n_ctx);
   if (options.n_ctx > 0) return options.n_ctx;
+  if (needs.kv_bytes != 0) return config.n_ctx;
   const ContextMemory memory =
       context_memory(options, needs, config, {machine.memory_available_bytes, tensor_bytes(file)});
   const int64_t n_ctx = mappable(default_context(config.n_ctx, memory), memory);
@@ -89,13 +90,27 @@ int64_t batch_of(const ModelOptions& options, const Config& config) {
   return config.n_experts > 0 ? 256 : 64;
 }
 
+// Many requests decode beside a whole batch of prompts.
 EngineOptions engine_options(const ModelOptions& options, const ModelSession::Needs& needs,
                              const Config& config, int64_t n_ctx) {
+  const int64_t n_batch = batch_of(options, config) + (needs.max_seqs > 1 ? needs.max_seqs : 0);
   return {.n_ctx = n_ctx,
           .max_seqs = needs.max_seqs,
-          .max_rows = std::min(batch_of(options, config), n_ctx * needs.max_seqs),
+          .max_rows = std::min(n_batch, n_ctx * needs.max_seqs),
           .max_outputs = needs.max_outputs,
           .kv_type = kv_type_of(options)};
+}
+
+// Of what is left beside the weights, less a reserve for everything else; never more than all
+// requests could use.
+int64_t kv_bytes_left(const ModelOptions& options, const ModelSession::Needs& needs,
+                      const ModelFile& file, const Config& config, const Machine& machine) {
+  const size_t taken = tensor_bytes(file) + kv_reserve(machine.memory_available_bytes);
+  const size_t left =
+      machine.memory_available_bytes > taken ? machine.memory_available_bytes - taken : 0;
+  const int64_t most =
+      needs.max_seqs * kv_bytes_of_context(config, config.n_ctx, kv_type_of(options));
+  return std::min<int64_t>(static_cast<int64_t>(left), most);
 }
 
 }  // namespace
@@ -143,15 +158,18 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   }
   session->from_.emplace(PickFrom{session->machine_, session->profile_, session->force_,
                                   on_cuda ? DeviceKind::cuda : DeviceKind::cpu});
+  EngineOptions engine = engine_options(options, needs, config, n_ctx);
+  engine.kv_bytes = needs.kv_bytes >= 0
+                        ? needs.kv_bytes
+                        : kv_bytes_left(options, needs, file, config, session->machine_);
   Progress progress("loading");
   const auto show = [&](size_t done, size_t total) {
     const double share =
         static_cast<double>(done) / static_cast<double>(std::max<size_t>(total, 1));
     if (!needs.quiet) progress.at(share, session->name_);
   };
-  MILLRACE_ASSIGN(session->engine_,
-                  Engine::load(std::move(file), *session->device_, *session->team_, *session->from_,
-                               engine_options(options, needs, config, n_ctx), show));
+  MILLRACE_ASSIGN(session->engine_, Engine::load(std::move(file), *session->device_,
+                                                 *session->team_, *session->from_, engine, show));
   progress.clear();
   for (const std::string& warning : session->engine_->network().warnings())
     fmt::print(stderr, "millrace: warning: {}\n", warning);

@@ -37,6 +37,9 @@ class ModelSession {
     int64_t max_seqs = 1, max_outputs = 16;
     bool quiet = false;        // no progress bar
     bool any_context = false;  // what the model makes of a context beyond its own does not matter
+    // All KV pages, apart from the longest context; 0: the context decides, -1: what memory is
+    // left once the weights are in.
+    int64_t kv_bytes = 0;
   };
   static Result<std::unique_ptr<ModelSession>> load(const ModelOptions& options,
                                                     const Needs& needs);

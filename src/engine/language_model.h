@@ -23,8 +23,11 @@ class LanguageModel {
   static Result<LanguageModel> make(Engine& engine, Team& team, const PickFrom& from);
 
   Engine& engine() { return *engine_; }
+  const Engine& engine() const { return *engine_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const ChatTemplate& chat_template() const { return *template_; }
+  std::string template_source() const { return engine_->file().chat_template(); }
+  int64_t n_vocab() const { return engine_->config().n_vocab; }
 
   // A conversation as the model reads it; ends with Code::cancelled once `stop` is set.
   Result<std::vector<int32_t>> prompt(const ChatInput& input,

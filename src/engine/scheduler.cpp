@@ -34,7 +34,6 @@ Scheduler::~Scheduler() {
   cancel_all();
 }
 
-// Tokens of one request that the pages can hold when it is alone.
 int64_t Scheduler::capacity() const {
   int64_t n = engine_.n_ctx();
   for (size_t group = 0; group < engine_.n_groups(); ++group)

@@ -72,6 +72,8 @@ class Scheduler {
     double step_s = 0;  // the last step took
   };
   const Counts& counts() const { return counts_; }
+  // Tokens of one request that the pages can hold when it is alone.
+  int64_t capacity() const;
   size_t n_waiting() const { return waiting_.size(); }
   size_t n_running() const { return running_.size(); }
 
@@ -92,7 +94,6 @@ class Scheduler {
   void plan();
   void after_step(bool stepped);
   void end(Tasks& from, Tasks::iterator task, const Status& why);
-  int64_t capacity() const;
 
   LanguageModel& model_;
   Engine& engine_;

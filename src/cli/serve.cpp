@@ -1,0 +1,234 @@
+// millrace serve: a model over HTTP.
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <thread>
+
+#include "cli/commands.h"
+#include "cli/model_session.h"
+#include "cli/sampling_options.h"
+#include "engine/language_model.h"
+#include "serve/http_server.h"
+#include "serve/routes.h"
+#include "serve/service.h"
+
+namespace millrace::cli {
+namespace {
+
+constexpr char kKeysVariable[] = "MILLRACE_API_KEYS";
+
+struct Options {
+  ModelOptions model;
+  std::string host = "127.0.0.1", unix_socket, key_file, alias_list, template_date, kv_memory;
+  int port = 8080;
+  int64_t parallel = 64, chunk = 0;
+  std::vector<std::string> aliases, allow_origins, allow_hosts;
+  bool strict_models = false, no_keys = false;
+  double drain_s = 30;
+};
+
+// "512M", "8G", "1.5GiB" or a number of bytes.
+Result<int64_t> read_size(const std::string& text) {
+  size_t n = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &n);
+  } catch (...) {
+    n = 0;
+  }
+  std::string unit = text.substr(n);
+  for (const char* ending : {"iB", "B"})
+    if (unit.ends_with(ending)) unit.resize(unit.size() - std::string_view(ending).size());
+  constexpr std::string_view kUnits = "KMGT";
+  double factor = 1;
+  if (unit.size() == 1 && kUnits.find(unit[0]) != std::string_view::npos)
+    factor = std::exp2(10.0 * static_cast<double>(kUnits.find(unit[0]) + 1));
+  else if (!unit.empty())
+    n = 0;
+  if (n == 0 || !(value * factor >= 1) || value * factor > 1e15)
+    return error(Code::invalid_argument, "--kv-memory '{}' is no size; give one like 8G or 512M",
+                 text);
+  return static_cast<int64_t>(value * factor);
+}
+
+Result<serve::Keys> read_keys(const Options& options) {
+  serve::Keys keys;
+  if (!options.key_file.empty()) {
+    MILLRACE_ASSIGN(serve::Keys from_file, serve::Keys::from_file(options.key_file));
+    MILLRACE_TRY(keys.add(std::move(from_file)));
+  }
+  if (const char* text = std::getenv(kKeysVariable); text != nullptr && *text != 0) {
+    MILLRACE_ASSIGN(serve::Keys from_text, serve::Keys::from_text(text, kKeysVariable));
+    MILLRACE_TRY(keys.add(std::move(from_text)));
+  }
+  return keys;
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+Status check_exposure(const Options& options, const serve::Keys& keys) {
+  if (is_loopback(options.host) || !keys.empty() || options.no_keys) return {};
+  return error(Code::invalid_argument,
+               "--host {} can be reached by other machines, and no API key is set: give "
+               "--api-key-file FILE or {}, or --no-api-key if anyone may use it",
+               options.host, kKeysVariable);
+}
+
+// Ctrl-C and SIGTERM come to a thread that waits for them.
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+serve::HttpServerOptions http_options(const Options& options, serve::Keys keys) {
+  serve::HttpServerOptions out;
+  out.address = options.host == "localhost" ? "127.0.0.1" : options.host;
+  out.port = options.port;
+  out.unix_path = options.unix_socket;
+  out.keys = std::move(keys);
+  out.allowed_hosts = options.allow_hosts;
+  out.allowed_origins = options.allow_origins;
+  out.error_body = serve::Api::error_body;
+  return out;
+}
+
+void print_start(const Options& options, const serve::HttpServer& server, ModelSession& session,
+                 const serve::Service& service) {
+  const std::string url = fmt::format("http://{}:{}", options.host, server.port());
+  const Engine& engine = session.engine();
+  fmt::print(stderr,
+             "millrace: serving {} at {}\n"
+             "  context {} tokens, KV memory {} for {} tokens, up to {} requests at once\n"
+             "  tool calls: {}{}\n"
+             "  numerics {}\n\n"
+             "  curl {}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", "
+             "\"content\": \"Hello\"}}]}}'\n"
+             "  Claude Code:  ANTHROPIC_BASE_URL={} ANTHROPIC_AUTH_TOKEN=none claude\n"
+             "  Codex:        codex -c model_provider=millrace -c "
+             "'model_providers.millrace={{name=\"millrace\",base_url=\"{}/"
+             "v1\",wire_api=\"responses\"}}'\n",
+             session.name(), url, service.preparer().options().max_prompt_tokens,
+             size_text(engine.kv_bytes()), engine.n_pages() * kPageTokens,
+             engine.options().max_seqs, name_of(service.preparer().format().tools),
+             service.preparer().format().needs_instructions
+                 ? " (the template has no tools: they are described in the system message)"
+                 : "",
+             engine.fingerprint(), url, url, url);
+}
+
+Result<int> run_server(const Options& options) {
+  MILLRACE_ASSIGN(serve::Keys keys, read_keys(options));
+  MILLRACE_TRY(check_exposure(options, keys));
+  for (const std::string& warning : keys.warnings())
+    fmt::print(stderr, "millrace: warning: {}\n", warning);
+  int64_t kv_bytes = -1;
+  if (!options.kv_memory.empty()) {
+    MILLRACE_ASSIGN(kv_bytes, read_size(options.kv_memory));
+  }
+
+  // Threads that start before the team are pinned nowhere.
+  const sigset_t signals = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  serve::WorkQueue workers(1, 4096);
+  serve::Api api({.version = MILLRACE_VERSION,
+                  .aliases = options.aliases,
+                  .strict_models = options.strict_models,
+                  .started_s = std::time(nullptr)});
+  MILLRACE_ASSIGN(const auto server,
+                  serve::HttpServer::start(http_options(options, std::move(keys)), api.routes()));
+  std::atomic<serve::Service*> running = nullptr;
+  std::atomic<bool> stopping = false;
+  std::thread waiter([&]() noexcept {
+    int signal = 0;
+    sigwait(&signals, &signal);
+    if (stopping.exchange(true)) return;
+    if (signal != SIGUSR1) fmt::print(stderr, "millrace: stopping; requests under way may end\n");
+    server->stop(options.drain_s);
+    if (serve::Service* service = running.load()) service->stop();
+  });
+
+  const auto serve_model = [&]() -> Status {
+    MILLRACE_ASSIGN(const auto session,
+                    ModelSession::load(options.model, {.max_seqs = options.parallel,
+                                                       .max_outputs = options.parallel,
+                                                       .kv_bytes = kv_bytes}));
+    MILLRACE_ASSIGN(LanguageModel model, session->language_model());
+    serve::ServiceOptions service_options;
+    if (options.chunk > 0) service_options.scheduler.chunk_tokens = options.chunk;
+    serve::Service service(model, workers, service_options);
+    running = &service;
+    if (stopping) return {};
+    api.open(service, session->name());
+    print_start(options, *server, *session, service);
+    service.run();
+    return {};
+  };
+  const Status status = serve_model();
+  // The waiter may still be waiting, where loading failed.
+  if (!stopping) pthread_kill(waiter.native_handle(), SIGTERM);
+  waiter.join();
+  MILLRACE_TRY(status);
+  return 0;
+}
+
+int serve_command(const Options& options) {
+  auto code = run_server(options);
+  return code.ok() ? code.value() : fail(code.status());
+}
+
+}  // namespace
+
+void add_serve(App& app) {
+  auto options = std::make_shared<Options>();
+  Command command =
+      app.add("serve", "Serve a model over HTTP: OpenAI and Anthropic APIs, web page");
+  add_model_options(command, options->model);
+  Command http = command.group("HTTP");
+  http.option("--host", options->host, "Address to listen on").show_default();
+  http.option("--port", options->port, "Port; 0 for any free one").range(0, 65535).show_default();
+  http.option("--unix-socket", options->unix_socket, "Listen on this Unix socket too")
+      .type_name("PATH");
+  http.option("--api-key-file", options->key_file,
+              fmt::format("File of API keys, one per line: [admin ][NAME:]KEY (or set {})",
+                          kKeysVariable))
+      .type_name("FILE");
+  http.flag("--no-api-key", options->no_keys, "Let anyone in, even from other machines");
+  http.option("--allow-origin", options->allow_origins,
+              "Let pages from this origin call the API; repeat for several")
+      .take_all();
+  http.option("--allow-host", options->allow_hosts,
+              "Answer to this host name too, for proxies; repeat for several")
+      .take_all();
+  Command engine = command.group("Engine");
+  engine
+      .option("--kv-memory", options->kv_memory,
+              "Memory for all contexts together, like 8G (default: what is left)")
+      .type_name("SIZE");
+  engine.option("--parallel", options->parallel, "Requests computed at once; more wait")
+      .range(1, 1024)
+      .show_default();
+  engine
+      .option("--chunk", options->chunk,
+              "Prompt tokens computed in a step while others decode (default: 64)")
+      .range(1, 8192);
+  engine.option("--drain", options->drain_s, "Seconds that running requests get when it stops")
+      .show_default();
+  Command names = command.group("Models");
+  names.option("--alias", options->aliases, "Another name of the model; repeat for several")
+      .take_all();
+  names.flag("--strict-models", options->strict_models,
+             "Answer 404 to other model names (default: any name is answered)");
+  command.runs([options] { return serve_command(*options); });
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,381 @@
+#include "serve/routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <random>
+
+#include "base/clock.h"
+#include "serve/json_body.h"
+#include "serve/web_files.h"
+
+namespace millrace::serve {
+namespace {
+
+constexpr size_t kMaxDetokenize = 1 << 20;
+
+const Dialect& dialect_of(std::string_view path) {
+  const auto all = dialects();
+  const Dialect* best = &all.front();
+  for (const Dialect& dialect : all)
+    if (path.starts_with(dialect.path)) best = &dialect;
+  return *best;
+}
+
+std::string random_id() {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  std::string out;
+  for (int i = 0; i < 32; ++i) out += kDigits[generator() % 16];
+  return out;
+}
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void send_error(Reply& reply, const std::string& path, const ApiError& error) {
+  HttpHeaders headers;
+  if (error.retry_after_s > 0)
+    headers.emplace_back("Retry-After", std::to_string(error.retry_after_s));
+  reply.send(http_status(error.kind), std::move(headers), Api::error_body(path, error));
+}
+
+void send_json(Reply& reply, const Json& json) {
+  reply.send(200, {}, text_of(json));
+}
+
+// One request of a dialect on its way back to its client. Used by the engine's thread alone, once
+// it was asked.
+class Answering {
+ public:
+  Answering(const Dialect& dialect, ApiRequest request, AnswerHead head, std::string path,
+            std::shared_ptr<Reply> reply)
+      : dialect_(dialect),
+        request_(std::move(request)),
+        head_(std::move(head)),
+        path_(std::move(path)),
+        reply_(std::move(reply)) {
+    if (request_.stream) writer_ = dialect_.stream(request_, head_);
+  }
+
+  void queue(uint64_t seed) {
+    if (!request_.stream) return;
+    reply_->begin_events(headers(seed));
+    has_begun_ = true;
+  }
+
+  void take(const AnswerEvent& event) {
+    if (request_.stream)
+      write(event);
+    else
+      collect(event);
+  }
+
+ private:
+  HttpHeaders headers(uint64_t seed) const {
+    HttpHeaders out = {{"X-Millrace-Fingerprint", head_.fingerprint},
+                       {"X-Millrace-Seed", std::to_string(seed)}};
+    for (const std::string& warning : request_.warnings)
+      out.emplace_back("X-Millrace-Warning", printable(warning));
+    return out;
+  }
+  static std::string printable(std::string text) {
+    for (char& c : text)
+      if (c < 0x20 || c > 0x7e) c = '?';
+    return text.substr(0, 400);
+  }
+
+  // Until it is sure that there will be an answer, an error has a status of its own.
+  void write(const AnswerEvent& event) {
+    using enum AnswerEvent::Kind;
+    if (!has_begun_ && event.kind == failed) return send_error(*reply_, path_, event.error);
+    std::string piece = writer_->write(event);
+    if (!piece.empty()) reply_->write(std::move(piece));
+    if (event.kind == done || event.kind == failed) reply_->end();
+  }
+
+  void collect(const AnswerEvent& event) {
+    using enum AnswerEvent::Kind;
+    answer_.add(event);
+    if (event.kind == failed) return send_error(*reply_, path_, event.error);
+    if (event.kind == done)
+      reply_->send(200, headers(answer_.seed), text_of(dialect_.whole(request_, head_, answer_)));
+  }
+
+  const Dialect& dialect_;
+  const ApiRequest request_;
+  const AnswerHead head_;
+  const std::string path_;
+  const std::shared_ptr<Reply> reply_;
+  std::unique_ptr<StreamWriter> writer_;
+  bool has_begun_ = false;
+  Answer answer_;
+};
+
+}  // namespace
+
+std::string Api::error_body(const std::string& path, const ApiError& error) {
+  return text_of(dialect_of(path).error(error));
+}
+
+void Api::open(Service& service, std::string model) {
+  if (info_.model.empty()) info_.model = std::move(model);
+  fingerprint_ = service.model().engine().fingerprint();
+  service_.store(&service, std::memory_order_release);
+}
+
+// The handlers, which need what Api has.
+class Routes {
+ public:
+  explicit Routes(Api& api) : api_(api) {}
+
+  std::vector<Route> all() {
+    std::vector<Route> out;
+    for (const Dialect& dialect : dialects())
+      out.push_back({"POST", std::string(dialect.path), Access::key, ask(dialect)});
+    const auto add = [&](const char* method, const char* path, auto handler,
+                         Access access = Access::key) {
+      out.push_back({method, path, access, with_service(std::move(handler))});
+    };
+    add("GET", "/v1/models", [this](auto&, const auto&, Reply& reply) { models(reply); });
+    add("GET", "/v1/models/*",
+        [this](auto&, const HttpRequest& request, Reply& reply) { model(request, reply); });
+    add(
+        "GET", "/health",
+        [](auto&, const auto&, Reply& reply) {
+          send_json(reply, {{"status", "ok"}});
+        },
+        Access::open);
+    add(
+        "GET", "/debug/engine",
+        [this](Service& service, const auto&, Reply& reply) { debug(service, reply); },
+        Access::admin);
+    out.push_back(
+        {"GET", "/version", Access::key, [this](HttpRequest, std::shared_ptr<Reply> reply) {
+           send_json(*reply, {{"version", api_.info_.version}});
+         }});
+    slow(out, "/tokenize", tokenize);
+    slow(out, "/detokenize", detokenize);
+    slow(out, "/apply-template", apply_template);
+    for (const char* path : {"/v1/embeddings", "/v1/rerank", "/v1/audio/*", "/v1/images/*"})
+      out.push_back({"POST", path, Access::key, not_here});
+    page(out);
+    return out;
+  }
+
+ private:
+  template <class Work>
+  Handler with_service(Work work) {
+    return [this, work](HttpRequest request, std::shared_ptr<Reply> reply) {
+      Service* service = api_.service_.load(std::memory_order_acquire);
+      if (service == nullptr) return send_error(*reply, request.path, loading());
+      work(*service, request, *reply);
+    };
+  }
+
+  static ApiError loading() {
+    return {.kind = ApiError::Kind::overloaded,
+            .message = "the model is still being loaded; try again in a moment",
+            .retry_after_s = 1};
+  }
+
+  static void not_here(HttpRequest request, const std::shared_ptr<Reply>& reply) {
+    send_error(*reply, request.path,
+               {.kind = ApiError::Kind::not_supported,
+                .message = fmt::format("this server does not do {}", request.path)});
+  }
+
+  ApiError check_model(const std::string& name) const {
+    const ServerInfo& info = api_.info_;
+    if (!info.strict_models || name == info.model ||
+        std::find(info.aliases.begin(), info.aliases.end(), name) != info.aliases.end())
+      return {};
+    return {
+        .kind = ApiError::Kind::not_found,
+        .message = fmt::format("the model '{}' is not served here; this is '{}'", name, info.model),
+        .param = "model"};
+  }
+
+  Handler ask(const Dialect& dialect) {
+    return [this, &dialect](HttpRequest request, std::shared_ptr<Reply> reply) {
+      Service* service = api_.service_.load(std::memory_order_acquire);
+      if (service == nullptr) return send_error(*reply, request.path, loading());
+      const auto header = [&](std::string_view name) { return request.header(name); };
+      auto body = parse_body(request.body);
+      if (auto* error = std::get_if<ApiError>(&body))
+        return send_error(*reply, request.path, *error);
+      auto parsed = dialect.parse(std::get<Json>(body), header);
+      if (auto* error = std::get_if<ApiError>(&parsed))
+        return send_error(*reply, request.path, *error);
+      ApiRequest& asked = std::get<ApiRequest>(parsed);
+      if (const ApiError error = check_model(asked.model); !error.ok())
+        return send_error(*reply, request.path, error);
+      if (asked.model.empty()) asked.model = api_.info_.model;
+      AnswerHead head{.id = random_id(),
+                      .model = asked.model,
+                      .created_s = std::time(nullptr),
+                      .fingerprint = api_.fingerprint_};
+      const auto answering =
+          std::make_shared<Answering>(dialect, asked, std::move(head), request.path, reply);
+      const Service::Id id =
+          service->ask(std::move(asked), request.tenant,
+                       {[answering](uint64_t seed) { answering->queue(seed); },
+                        [answering](const AnswerEvent& event) { answering->take(event); }});
+      reply->on_gone([service, id] { service->cancel(id); });
+    };
+  }
+
+  // What takes time goes to the service's own threads.
+  using Slow = ApiResult<Json> (*)(const Service& service, const Json& body);
+  void slow(std::vector<Route>& out, const char* path, Slow work) {
+    out.push_back({"POST", path, Access::key,
+                   [this, work](HttpRequest request, std::shared_ptr<Reply> reply) {
+                     Service* service = api_.service_.load(std::memory_order_acquire);
+                     if (service == nullptr) return send_error(*reply, request.path, loading());
+                     const auto shared = std::make_shared<HttpRequest>(std::move(request));
+                     const bool taken = service->later([service, work, shared, reply] {
+                       auto body = parse_body(shared->body);
+                       ApiResult<Json> result = body;
+                       if (auto* json = std::get_if<Json>(&body)) result = work(*service, *json);
+                       if (auto* error = std::get_if<ApiError>(&result))
+                         return send_error(*reply, shared->path, *error);
+                       send_json(*reply, std::get<Json>(result));
+                     });
+                     if (!taken) send_error(*reply, shared->path, loading());
+                   }});
+  }
+
+  static ApiError invalid(std::string message, std::string param) {
+    return {.kind = ApiError::Kind::invalid_request,
+            .message = std::move(message),
+            .param = std::move(param)};
+  }
+
+  static ApiResult<Json> tokenize(const Service& service, const Json& body) {
+    if (!body.is_object() || !body.contains("content") || !body["content"].is_string())
+      return invalid("'content' must be a string", "content");
+    const bool wrap = body.contains("add_special") && body["add_special"] == true;
+    auto tokens = service.model().tokenizer().encode(body["content"].get<std::string>(), wrap);
+    if (!tokens.ok()) return api_error(tokens.status());
+    return Json{{"tokens", tokens.value()}};
+  }
+
+  static ApiResult<Json> detokenize(const Service& service, const Json& body) {
+    if (!body.is_object() || !body.contains("tokens") || !body["tokens"].is_array() ||
+        body["tokens"].size() > kMaxDetokenize)
+      return invalid("'tokens' must be an array of token ids", "tokens");
+    std::vector<int32_t> ids;
+    for (const Json& id : body["tokens"]) {
+      if (!id.is_number_integer() || id.get<int64_t>() < 0 ||
+          id.get<int64_t>() >= service.model().tokenizer().size())
+        return invalid(fmt::format("tokens[{}] is no token id", ids.size()), "tokens");
+      ids.push_back(id.get<int32_t>());
+    }
+    return Json{{"content", service.model().tokenizer().decode(ids, true)}};
+  }
+
+  static ApiResult<Json> apply_template(const Service& service, const Json& body) {
+    auto parsed =
+        dialects().front().parse(body, [](std::string_view) { return std::string_view(); });
+    if (auto* error = std::get_if<ApiError>(&parsed)) return *error;
+    auto rendered = service.preparer().render(std::get<ApiRequest>(parsed), true, nullptr);
+    if (!rendered.ok()) return api_error(rendered.status());
+    return Json{{"prompt", rendered->text}, {"n_tokens", rendered->tokens.size()}};
+  }
+
+  Json model_json(const std::string& id) const {
+    const Service& service = *api_.service_.load(std::memory_order_acquire);
+    const Config& config = service.model().engine().config();
+    return {{"id", id},
+            {"object", "model"},
+            {"created", api_.info_.started_s},
+            {"owned_by", "millrace"},
+            {"max_model_len", service.preparer().options().max_prompt_tokens},
+            {"meta", {{"n_ctx_train", config.n_ctx}, {"n_vocab", config.n_vocab}}}};
+  }
+  void models(Reply& reply) const {
+    Json data = Json::array({model_json(api_.info_.model)});
+    for (const std::string& alias : api_.info_.aliases) data.push_back(model_json(alias));
+    send_json(reply, {{"object", "list"}, {"data", data}});
+  }
+  void model(const HttpRequest& request, Reply& reply) const {
+    const std::string id = request.path.substr(std::string_view("/v1/models/").size());
+    if (const ApiError error = check_model(id); !error.ok())
+      return send_error(reply, request.path, error);
+    send_json(reply, model_json(id));
+  }
+
+  static std::string_view name_of(Scheduler::Phase phase) {
+    constexpr std::string_view kNames[] = {"queued", "prefill", "decode"};
+    return kNames[static_cast<size_t>(phase)];
+  }
+  void debug(const Service& service, Reply& reply) const {
+    const EngineView view = service.view();
+    Json running = Json::array(), waiting = Json::array(), steps = Json::array();
+    for (const Scheduler::Shown& one : view.requests)
+      (one.phase == Scheduler::Phase::queued ? waiting : running)
+          .push_back({{"id", one.id},
+                      {"session", one.session},
+                      {"phase", name_of(one.phase)},
+                      {"n_prompt", one.n_prompt},
+                      {"n_cached", one.n_cached},
+                      {"n_done", one.n_done},
+                      {"n_tokens", one.n_tokens},
+                      {"age_s", one.age_s}});
+    for (const double step_s : view.step_s) steps.push_back(step_s * 1e3);
+    send_json(
+        reply,
+        {{"model", api_.info_.model},
+         {"fingerprint", api_.fingerprint_},
+         {"uptime_s", std::time(nullptr) - api_.info_.started_s},
+         {"running", running},
+         {"waiting", waiting},
+         {"step_ms", steps},
+         {"tokens_per_s", view.tokens_per_s},
+         {"pages",
+          {{"total", view.n_pages},
+           {"free", view.n_free_pages},
+           {"cached", view.n_cached_pages},
+           {"in_use", view.n_pages - view.n_free_pages - view.n_cached_pages}}},
+         {"tree",
+          {{"nodes", view.tree.n_nodes},
+           {"tokens", view.tree.n_tokens},
+           {"depth", view.tree.depth},
+           {"top", Json::array()}}},
+         {"hit_rate",
+          {{"tokens_cached", view.counts.n_cached}, {"tokens_prompt", view.counts.n_prompt}}}});
+  }
+
+  static void page(std::vector<Route>& out) {
+    for (const WebFile& file : web_files()) {
+      const auto send = [&file](HttpRequest, const std::shared_ptr<Reply>& reply) {
+        reply->send(200,
+                    {{"Content-Type", std::string(file.type)},
+                     {"Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'"},
+                     {"Referrer-Policy", "no-referrer"},
+                     {"Cache-Control", "no-cache"}},
+                    std::string(file.bytes));
+      };
+      out.push_back({"GET", std::string(file.path), Access::open, send});
+      if (file.path == "/index.html") out.push_back({"GET", "/", Access::open, send});
+    }
+  }
+
+  Api& api_;
+};
+
+std::vector<Route> Api::routes() {
+  // Lives as long as the handlers.
+  const auto routes = std::make_shared<Routes>(*this);
+  std::vector<Route> out = routes->all();
+  for (Route& route : out)
+    route.handler = [routes, handler = std::move(route.handler)](HttpRequest request,
+                                                                 std::shared_ptr<Reply> reply) {
+      handler(std::move(request), std::move(reply));
+    };
+  return out;
+}
+
+}  // namespace millrace::serve

@@ -1,0 +1,374 @@
+#include "serve/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/clock.h"
+
+namespace millrace::serve {
+namespace {
+
+constexpr double kPublishS = 0.2;
+constexpr size_t kStepsShown = 120;
+
+uint64_t random_bits() {
+  thread_local std::mt19937_64 generator{[] {
+    std::random_device device;
+    return (uint64_t{device()} << 32) | device();
+  }()};
+  return generator();
+}
+
+// Of JSON's integers every reader has 53 bits.
+uint64_t random_seed() {
+  return random_bits() >> 11;
+}
+
+// Nine letters and digits where the model's own template wants no more.
+std::string call_id(ToolFormat format) {
+  constexpr std::string_view kLetters =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  const bool is_short = format == ToolFormat::mistral || format == ToolFormat::mistral_args;
+  std::string out = is_short ? "" : "call_";
+  for (int i = 0; i < (is_short ? 9 : 24); ++i) out += kLetters[random_bits() % kLetters.size()];
+  return out;
+}
+
+double seconds_between(int64_t from_ns, int64_t to_ns) {
+  return static_cast<double>(to_ns - from_ns) * 1e-9;
+}
+
+PrepareOptions with_room(PrepareOptions options, int64_t n_tokens) {
+  options.max_prompt_tokens = n_tokens;
+  return options;
+}
+
+FinishReason reason_of(Finish finish, bool has_calls) {
+  switch (finish) {
+    case Finish::end:
+      return has_calls ? FinishReason::tool_calls : FinishReason::end;
+    case Finish::stop_string:
+      return FinishReason::stop_string;
+    case Finish::length:
+      return FinishReason::length;
+    default:
+      return FinishReason::cancelled;
+  }
+}
+
+}  // namespace
+
+// One request on its way. What is below the line belongs to the engine's thread.
+struct Service::Asked {
+  Id id = 0;
+  ApiRequest request;
+  std::string tenant;
+  Listener listener;
+  std::atomic<bool> gone = false;
+  int64_t arrived_ns = now_ns();
+
+  // ----
+  struct Choice {
+    Scheduler::Id job = 0;
+    std::unique_ptr<OutputParser> parser;
+    bool in_reasoning = false, is_over = false;
+    int64_t n_reasoning = 0;
+  };
+  std::vector<Choice> choices;
+  std::vector<std::string> call_ids;
+  std::vector<OutputEvent> parsed;
+  bool is_accepted = false, has_failed = false;
+  size_t n_over = 0;
+  uint64_t seed = 0;
+  Usage usage;
+
+  void emit(const AnswerEvent& event) {
+    if (!gone && !has_failed) listener.on_event(event);
+  }
+  void fail(ApiError error) {
+    AnswerEvent event{.kind = AnswerEvent::Kind::failed};
+    event.error = std::move(error);
+    emit(event);
+    has_failed = true;
+  }
+};
+
+Service::Service(LanguageModel& model, WorkQueue& workers, ServiceOptions options)
+    : model_(model),
+      workers_(workers),
+      options_(std::move(options)),
+      scheduler_(model, options_.scheduler),
+      preparer_(model, with_room(options_.prepare, scheduler_.capacity())) {
+  publish();
+}
+
+Service::~Service() = default;
+
+size_t Service::n_requests() const {
+  const std::lock_guard lock(mutex_);
+  return asked_.size();
+}
+
+Service::Id Service::ask(ApiRequest request, const std::string& tenant, Listener listener) {
+  auto asked = std::make_shared<Asked>();
+  asked->request = std::move(request);
+  asked->tenant = tenant;
+  asked->listener = std::move(listener);
+  bool is_full = false;
+  {
+    const std::lock_guard lock(mutex_);
+    asked->id = ++last_id_;
+    is_full = asked_.size() >= options_.max_requests || stopping_;
+    if (!is_full) asked_.emplace(asked->id, asked);
+  }
+  if (!is_full && workers_.push([this, asked] { prepare(asked); })) return asked->id;
+  asked->fail({.kind = ApiError::Kind::overloaded,
+               .message = fmt::format("{} requests are waiting already; try again in a moment",
+                                      options_.max_requests),
+               .retry_after_s = 2});
+  forget(asked->id);
+  return asked->id;
+}
+
+void Service::forget(Id id) {
+  const std::lock_guard lock(mutex_);
+  asked_.erase(id);
+}
+
+void Service::prepare(const std::shared_ptr<Asked>& asked) {
+  auto prepared = preparer_.prepare(asked->request, &asked->gone);
+  if (auto* failed = std::get_if<ApiError>(&prepared)) {
+    asked->fail(std::move(*failed));
+    return forget(asked->id);
+  }
+  auto submission =
+      std::make_shared<Submission>(Submission{asked, std::move(std::get<Prepared>(prepared))});
+  post([this, submission] { submit(std::move(*submission)); });
+}
+
+void Service::post(std::function<void()> message) {
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(message));
+  }
+  changed_.notify_one();
+}
+
+void Service::cancel(Id id) {
+  std::shared_ptr<Asked> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = asked_.find(id);
+    if (it == asked_.end()) return;
+    asked = it->second;
+  }
+  asked->gone = true;
+  post([this, asked] {
+    for (const Asked::Choice& choice : asked->choices)
+      if (!choice.is_over && choice.job != 0) scheduler_.cancel(choice.job);
+    forget(asked->id);
+  });
+}
+
+void Service::submit(Submission submission) {
+  const std::shared_ptr<Asked>& asked = submission.asked;
+  if (asked->gone) return forget(asked->id);
+  Prepared& prepared = submission.prepared;
+  asked->seed = asked->request.sampling.seed.value_or(random_seed());
+  prepared.how.sampling.seed = asked->seed;
+  const size_t n_choices = prepared.prompts.size() * static_cast<size_t>(asked->request.n);
+  asked->choices.resize(n_choices);
+  for (const auto& prompt : prepared.prompts) asked->usage.n_prompt += std::ssize(prompt);
+  for (size_t i = 0; i < n_choices && !asked->has_failed; ++i) {
+    Asked::Choice& choice = asked->choices[i];
+    choice.parser = std::make_unique<OutputParser>(prepared.output);
+    choice.in_reasoning = prepared.output.in_reasoning;
+    const auto id = scheduler_.submit(job(asked, prepared, i));
+    if (id.ok()) {
+      choice.job = id.value();
+    } else {
+      asked->fail(api_error(id.status()));
+      for (size_t j = 0; j < i; ++j) scheduler_.cancel(asked->choices[j].job);
+      forget(asked->id);
+    }
+  }
+  if (!asked->gone && !asked->has_failed) asked->listener.on_queued(asked->seed);
+}
+
+namespace {
+
+// Of one token of one choice, as the parser sees it.
+void push(OutputParser& parser, const TokenEvent& event, const Tokenizer& tokenizer,
+          std::vector<OutputEvent>& out) {
+  if (event.is_control && event.token != nullptr)
+    parser.push_control(tokenizer.piece(event.token->token), out);
+  if (!event.text.empty()) parser.push(event.text, out);
+}
+
+AnswerEvent::Kind kind_of(OutputEvent::Kind kind) {
+  switch (kind) {
+    case OutputEvent::Kind::reasoning:
+      return AnswerEvent::Kind::reasoning;
+    case OutputEvent::Kind::content:
+      return AnswerEvent::Kind::text;
+    case OutputEvent::Kind::call_begin:
+      return AnswerEvent::Kind::call_begin;
+    case OutputEvent::Kind::call_arguments:
+      return AnswerEvent::Kind::call_arguments;
+    case OutputEvent::Kind::call_end:
+      return AnswerEvent::Kind::call_end;
+  }
+  return AnswerEvent::Kind::text;
+}
+
+TokenShown shown(const Sampled& sampled, const Tokenizer& tokenizer) {
+  TokenShown out{sampled.token, std::string(tokenizer.piece(sampled.token)), sampled.logprob};
+  for (const TokenLogprob& other : sampled.most_likely)
+    out.most_likely.push_back(
+        {other.token, std::string(tokenizer.piece(other.token)), other.logprob});
+  return out;
+}
+
+}  // namespace
+
+Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, size_t index) {
+  const auto n = static_cast<size_t>(asked->request.n);
+  const auto choice_index = static_cast<int>(index);
+  Job out{.prompt = prepared.prompts[index / n],
+          .how = prepared.how,
+          .choice = static_cast<uint32_t>(index % n),
+          .session = asked->request.session.empty() ? std::string()
+                                                    : asked->tenant + '/' + asked->request.session,
+          .salt = asked->tenant + '/' + asked->request.salt,
+          .priority = asked->request.priority};
+
+  const auto give = [this, asked, choice_index](Asked::Choice& choice) {
+    for (OutputEvent& event : asked->parsed) {
+      AnswerEvent out_event{.kind = kind_of(event.kind), .choice = choice_index};
+      out_event.call = std::max(event.call, 0);
+      out_event.text = std::move(event.text);
+      if (event.kind == OutputEvent::Kind::call_begin)
+        out_event.call_id = call_id(preparer_.format().tools);
+      choice.in_reasoning = event.kind == OutputEvent::Kind::reasoning;
+      asked->emit(out_event);
+    }
+    asked->parsed.clear();
+  };
+
+  out.on_prompt = [asked, n_prompt = std::ssize(out.prompt)](int64_t n_done) {
+    if (!std::exchange(asked->is_accepted, true)) {
+      asked->usage.n_cached = n_done;
+      asked->usage.queue_s = seconds_between(asked->arrived_ns, now_ns());
+      AnswerEvent event{.kind = AnswerEvent::Kind::accepted};
+      event.seed = asked->seed;
+      event.usage = asked->usage;
+      asked->emit(event);
+    }
+    if (!asked->request.wants_progress) return;
+    AnswerEvent event{.kind = AnswerEvent::Kind::progress};
+    event.n_done = std::min<int64_t>(n_done, n_prompt);
+    event.usage = asked->usage;
+    asked->emit(event);
+  };
+
+  out.on_token = [this, asked, index, choice_index, give](const TokenEvent& token) {
+    Asked::Choice& choice = asked->choices[index];
+    push(*choice.parser, token, model_.tokenizer(), asked->parsed);
+    if (token.token == nullptr) choice.parser->finish(asked->parsed);
+    const bool was_reasoning = choice.in_reasoning;
+    give(choice);
+    if (token.token == nullptr) return;
+    choice.n_reasoning += was_reasoning || choice.in_reasoning;
+    if (!asked->request.sampling.logprob && asked->request.sampling.n_logprobs == 0) return;
+    AnswerEvent event{.kind = AnswerEvent::Kind::tokens, .choice = choice_index};
+    event.tokens.push_back(shown(*token.token, model_.tokenizer()));
+    asked->emit(event);
+  };
+
+  out.on_end = [this, asked, index, choice_index](const Generated& result, const Status& why) {
+    Asked::Choice& choice = asked->choices[index];
+    choice.is_over = true;
+    if (!why.ok()) asked->fail(api_error(why));
+    asked->usage.n_completion += result.n_tokens;
+    asked->usage.n_reasoning += choice.n_reasoning;
+    asked->usage.prompt_s = std::max(asked->usage.prompt_s, result.prompt_s);
+    asked->usage.completion_s = std::max(asked->usage.completion_s, result.tokens_s);
+    AnswerEvent event{.kind = AnswerEvent::Kind::finished, .choice = choice_index};
+    event.finish = reason_of(result.finish, choice.parser->n_calls() > 0);
+    event.stop_string = result.stop_string;
+    event.usage = asked->usage;
+    asked->emit(event);
+    if (++asked->n_over < asked->choices.size()) return;
+    AnswerEvent done{.kind = AnswerEvent::Kind::done};
+    done.usage = asked->usage;
+    asked->emit(done);
+    forget(asked->id);
+  };
+  return out;
+}
+
+bool Service::wait_for_work(std::vector<std::function<void()>>& messages) {
+  std::unique_lock lock(mutex_);
+  if (inbox_.empty() && scheduler_.is_idle()) {
+    lock.unlock();
+    publish();
+    lock.lock();
+    changed_.wait(lock, [&] { return stopping_ || !inbox_.empty(); });
+  }
+  messages.swap(inbox_);
+  return !stopping_;
+}
+
+void Service::run() {
+  std::vector<std::function<void()>> messages;
+  while (wait_for_work(messages)) {
+    for (const auto& message : messages) message();
+    messages.clear();
+    if (scheduler_.is_idle()) continue;
+    const int64_t n_steps = scheduler_.counts().n_steps;
+    scheduler_.step();
+    if (scheduler_.counts().n_steps > n_steps) {
+      if (steps_s_.size() >= kStepsShown) steps_s_.erase(steps_s_.begin());
+      steps_s_.push_back(scheduler_.counts().step_s);
+    }
+    if (seconds_between(published_ns_, now_ns()) > kPublishS) publish();
+  }
+  scheduler_.cancel_all();
+  publish();
+}
+
+void Service::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+}
+
+void Service::publish() {
+  const Engine& engine = model_.engine();
+  EngineView view{.counts = scheduler_.counts(),
+                  .requests = scheduler_.shown(),
+                  .step_s = steps_s_,
+                  .tree = engine.tree().counts(),
+                  .n_pages = engine.n_pages(),
+                  .n_free_pages = engine.n_free_pages(),
+                  .n_cached_pages = engine.tree().n_reclaimable(0)};
+  const int64_t now = now_ns();
+  const double passed_s = seconds_between(published_ns_, now);
+  view.tokens_per_s =
+      static_cast<double>(view.counts.n_drawn - n_drawn_before_) / std::max(passed_s, 1e-3);
+  published_ns_ = now;
+  n_drawn_before_ = view.counts.n_drawn;
+  const std::lock_guard lock(view_mutex_);
+  view_ = std::move(view);
+}
+
+EngineView Service::view() const {
+  const std::lock_guard lock(view_mutex_);
+  return view_;
+}
+
+}  // namespace millrace::serve

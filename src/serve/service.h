@@ -1,0 +1,104 @@
+// Answers to requests, whatever dialect they came in: prepares them on threads of its own, runs
+// them on the engine's thread, takes apart what the model writes and gives it out as events. What a
+// client sends ends in an error for that client alone.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/scheduler.h"
+#include "serve/answer.h"
+#include "serve/api_request.h"
+#include "serve/prepare.h"
+#include "serve/work_queue.h"
+
+namespace millrace::serve {
+
+struct ServiceOptions {
+  PrepareOptions prepare = {};
+  SchedulerOptions scheduler = {};
+  size_t max_requests = 2048;  // at once, those that wait included
+};
+
+// What the engine was doing a moment ago: readable while a step runs.
+struct EngineView {
+  Scheduler::Counts counts = {};
+  std::vector<Scheduler::Shown> requests = {};
+  std::vector<double> step_s = {};  // of the last steps
+  PrefixTree::Counts tree = {};
+  int64_t n_pages = 0, n_free_pages = 0, n_cached_pages = 0;
+  double tokens_per_s = 0;
+};
+
+class Service {
+ public:
+  struct Listener {
+    // It will be answered: what was wrong with the request itself is known by now.
+    std::function<void(uint64_t seed)> on_queued;
+    std::function<void(const AnswerEvent&)> on_event;
+  };
+  using Id = uint64_t;
+
+  // The model, which belongs to the thread that makes the service, and the threads that prepare
+  // requests outlive it.
+  Service(LanguageModel& model, WorkQueue& workers, ServiceOptions options);
+  ~Service();
+
+  // From any thread. Events come one at a time, the last of them `done` or `failed`; the first may
+  // come before this returns. `tenant` keeps what is remembered apart.
+  Id ask(ApiRequest request, const std::string& tenant, Listener listener);
+  // The client is gone: no event comes any more, once one that is under way is over.
+  void cancel(Id id);
+
+  // Runs on the engine's thread until stop().
+  void run();
+  void stop();
+
+  const Preparer& preparer() const { return preparer_; }
+  const LanguageModel& model() const { return model_; }
+  // For what takes time and needs no engine. False: too much waits.
+  bool later(std::function<void()> work) { return workers_.push(std::move(work)); }
+  EngineView view() const;
+  size_t n_requests() const;
+
+ private:
+  struct Asked;
+  struct Submission {
+    std::shared_ptr<Asked> asked;
+    Prepared prepared;
+  };
+
+  void prepare(const std::shared_ptr<Asked>& asked);
+  void submit(Submission submission);
+  Job job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, size_t index);
+  void forget(Id id);
+  void post(std::function<void()> message);
+  bool wait_for_work(std::vector<std::function<void()>>& messages);
+  void publish();
+
+  LanguageModel& model_;
+  WorkQueue& workers_;
+  const ServiceOptions options_;
+  Scheduler scheduler_;
+  const Preparer preparer_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::function<void()>> inbox_;  // to be run on the engine's thread
+  std::unordered_map<Id, std::shared_ptr<Asked>> asked_;
+  Id last_id_ = 0;
+  bool stopping_ = false;
+
+  mutable std::mutex view_mutex_;
+  EngineView view_;
+  int64_t published_ns_ = 0, n_drawn_before_ = 0;
+  std::vector<double> steps_s_;
+};
+
+}  // namespace millrace::serve
