@@ -14,6 +14,7 @@
 #include "cli/sampling_options.h"
 #include "engine/language_model.h"
 #include "serve/http_server.h"
+#include "serve/model_sampling.h"
 #include "serve/routes.h"
 #include "serve/service.h"
 
@@ -30,7 +31,35 @@ struct Options {
   std::vector<std::string> aliases, allow_origins, allow_hosts;
   bool strict_models = false, no_keys = false;
   double drain_s = 30;
+  // Not given unless set: NaN, -1.
+  float temperature = NAN, top_p = NAN, min_p = NAN, repeat_penalty = NAN;
+  int top_k = -1;
 };
+
+serve::AskedSampling sampling_flags(const Options& options) {
+  serve::AskedSampling out;
+  const auto take = [](std::optional<float>& to, float value) {
+    if (!std::isnan(value)) to = value;
+  };
+  take(out.temperature, options.temperature);
+  take(out.top_p, options.top_p);
+  take(out.min_p, options.min_p);
+  take(out.repeat_penalty, options.repeat_penalty);
+  if (options.top_k >= 0) out.top_k = options.top_k;
+  return out;
+}
+
+// 2026-11-16
+Result<std::optional<std::tm>> read_date(const std::string& text) {
+  if (text.empty()) return std::optional<std::tm>();
+  std::tm out{};
+  const char* end = strptime(text.c_str(), "%Y-%m-%d", &out);
+  if (end == nullptr || *end != 0)
+    return error(Code::invalid_argument,
+                 "--template-date '{}' is no date; give one like 2026-01-31", text);
+  mktime(&out);
+  return std::optional(out);
+}
 
 // "512M", "8G", "1.5GiB" or a number of bytes.
 Result<int64_t> read_size(const std::string& text) {
@@ -102,6 +131,14 @@ serve::HttpServerOptions http_options(const Options& options, serve::Keys keys) 
   return out;
 }
 
+std::string sampling_text(const serve::PrepareOptions& options) {
+  const std::string model = serve::text_of(options.from_model);
+  const std::string flags = serve::text_of(options.from_flags);
+  std::string out = flags.empty() ? "" : flags + " (flags)";
+  if (!model.empty()) out += (out.empty() ? "" : ", then ") + model + " (the model's own)";
+  return out.empty() ? "temperature 0.8, top-k 40, top-p 0.95, min-p 0.05" : out;
+}
+
 void print_start(const Options& options, const serve::HttpServer& server, ModelSession& session,
                  const serve::Service& service) {
   const std::string url = fmt::format("http://{}:{}", options.host, server.port());
@@ -110,6 +147,7 @@ void print_start(const Options& options, const serve::HttpServer& server, ModelS
              "millrace: serving {} at {}\n"
              "  context {} tokens, KV memory {} for {} tokens, up to {} requests at once\n"
              "  tool calls: {}{}\n"
+             "  sampling: {}\n"
              "  numerics {}\n\n"
              "  curl {}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", "
              "\"content\": \"Hello\"}}]}}'\n"
@@ -123,7 +161,7 @@ void print_start(const Options& options, const serve::HttpServer& server, ModelS
              service.preparer().format().needs_instructions
                  ? " (the template has no tools: they are described in the system message)"
                  : "",
-             engine.fingerprint(), url, url, url);
+             sampling_text(service.preparer().options()), engine.fingerprint(), url, url, url);
 }
 
 Result<int> run_server(const Options& options) {
@@ -131,6 +169,7 @@ Result<int> run_server(const Options& options) {
   MILLRACE_TRY(check_exposure(options, keys));
   for (const std::string& warning : keys.warnings())
     fmt::print(stderr, "millrace: warning: {}\n", warning);
+  MILLRACE_ASSIGN(const std::optional<std::tm> date, read_date(options.template_date));
   int64_t kv_bytes = -1;
   if (!options.kv_memory.empty()) {
     MILLRACE_ASSIGN(kv_bytes, read_size(options.kv_memory));
@@ -164,6 +203,9 @@ Result<int> run_server(const Options& options) {
                                                        .kv_bytes = kv_bytes}));
     MILLRACE_ASSIGN(LanguageModel model, session->language_model());
     serve::ServiceOptions service_options;
+    service_options.prepare.from_flags = sampling_flags(options);
+    service_options.prepare.from_model = serve::sampling_of(session->engine().file());
+    service_options.prepare.date = date;
     if (options.chunk > 0) service_options.scheduler.chunk_tokens = options.chunk;
     serve::Service service(model, workers, service_options);
     running = &service;
@@ -223,6 +265,21 @@ void add_serve(App& app) {
       .range(1, 8192);
   engine.option("--drain", options->drain_s, "Seconds that running requests get when it stops")
       .show_default();
+  Command sampling = command.group("Sampling, where a request does not say");
+  sampling.option("--temperature,--temp", options->temperature,
+                  "Sampling temperature; 0 always takes the most likely token");
+  sampling.option("--top-k", options->top_k, "Top-k sampling: keep the N most likely tokens")
+      .at_least(0);
+  sampling.option("--top-p", options->top_p,
+                  "Nucleus sampling: keep the smallest set of tokens with this probability");
+  sampling.option("--min-p", options->min_p,
+                  "Drop tokens that are less likely than this fraction of the most likely one");
+  sampling.option("--repeat-penalty", options->repeat_penalty,
+                  "Divide the score of tokens that already occurred by this");
+  engine
+      .option("--template-date", options->template_date,
+              "Date for chat templates that print one (default: what the template falls back to)")
+      .type_name("YYYY-MM-DD");
   Command names = command.group("Models");
   names.option("--alias", options->aliases, "Another name of the model; repeat for several")
       .take_all();

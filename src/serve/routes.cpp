@@ -149,6 +149,10 @@ class Routes {
         },
         Access::open);
     add(
+        "GET", "/metrics",
+        [this](Service& service, const auto&, Reply& reply) { metrics(service, reply); },
+        Access::admin);
+    add(
         "GET", "/debug/engine",
         [this](Service& service, const auto&, Reply& reply) { debug(service, reply); },
         Access::admin);
@@ -346,6 +350,25 @@ class Routes {
            {"top", Json::array()}}},
          {"hit_rate",
           {{"tokens_cached", view.counts.n_cached}, {"tokens_prompt", view.counts.n_prompt}}}});
+  }
+
+  void metrics(const Service& service, Reply& reply) const {
+    const EngineView view = service.view();
+    const auto n_waiting =
+        std::count_if(view.requests.begin(), view.requests.end(),
+                      [](const auto& r) { return r.phase == Scheduler::Phase::queued; });
+    const Metrics::Now now{
+        .model = api_.info_.model,
+        .counts = view.counts,
+        .n_running = std::ssize(view.requests) - n_waiting,
+        .n_waiting = n_waiting,
+        .n_pages = view.n_pages,
+        .n_free_pages = view.n_free_pages,
+        .n_cached_pages = view.n_cached_pages,
+        .n_dropped_nodes = view.tree.n_dropped,
+        .uptime_s = static_cast<double>(std::time(nullptr) - api_.info_.started_s)};
+    reply.send(200, {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
+               service.metrics().text(now));
   }
 
   static void page(std::vector<Route>& out) {

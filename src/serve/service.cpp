@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kPublishS = 0.2;
 constexpr size_t kStepsShown = 120;
+constexpr size_t kSessionsKnown = 256;
 
 uint64_t random_bits() {
   thread_local std::mt19937_64 generator{[] {
@@ -75,9 +76,10 @@ struct Service::Asked {
     std::unique_ptr<OutputParser> parser;
     bool in_reasoning = false, is_over = false;
     int64_t n_reasoning = 0;
+    int64_t last_token_ns = 0;
+    std::vector<int32_t> tokens;  // the prompt and what was drawn
   };
   std::vector<Choice> choices;
-  std::vector<std::string> call_ids;
   std::vector<OutputEvent> parsed;
   bool is_accepted = false, has_failed = false;
   size_t n_over = 0;
@@ -124,6 +126,7 @@ Service::Id Service::ask(ApiRequest request, const std::string& tenant, Listener
     if (!is_full) asked_.emplace(asked->id, asked);
   }
   if (!is_full && workers_.push([this, asked] { prepare(asked); })) return asked->id;
+  ++metrics_.n_refused;
   asked->fail({.kind = ApiError::Kind::overloaded,
                .message = fmt::format("{} requests are waiting already; try again in a moment",
                                       options_.max_requests),
@@ -185,6 +188,7 @@ void Service::submit(Submission submission) {
     Asked::Choice& choice = asked->choices[i];
     choice.parser = std::make_unique<OutputParser>(prepared.output);
     choice.in_reasoning = prepared.output.in_reasoning;
+    choice.tokens = prepared.prompts[i / static_cast<size_t>(asked->request.n)];
     const auto id = scheduler_.submit(job(asked, prepared, i));
     if (id.ok()) {
       choice.job = id.value();
@@ -257,10 +261,13 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
     asked->parsed.clear();
   };
 
-  out.on_prompt = [asked, n_prompt = std::ssize(out.prompt)](int64_t n_done) {
+  out.on_prompt = [this, asked, index, n_prompt = std::ssize(out.prompt)](int64_t n_done) {
     if (!std::exchange(asked->is_accepted, true)) {
       asked->usage.n_cached = n_done;
       asked->usage.queue_s = seconds_between(asked->arrived_ns, now_ns());
+      metrics_.queue.add(asked->usage.queue_s);
+      const Divergence how = divergence(*asked, asked->choices[index].tokens, n_done);
+      ++metrics_.diverged[static_cast<size_t>(how)];
       AnswerEvent event{.kind = AnswerEvent::Kind::accepted};
       event.seed = asked->seed;
       event.usage = asked->usage;
@@ -280,6 +287,13 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
     const bool was_reasoning = choice.in_reasoning;
     give(choice);
     if (token.token == nullptr) return;
+    choice.tokens.push_back(token.token->token);
+    const int64_t now = now_ns();
+    if (choice.last_token_ns == 0)
+      metrics_.first_token.add(seconds_between(asked->arrived_ns, now));
+    else
+      metrics_.between_tokens.add(seconds_between(choice.last_token_ns, now));
+    choice.last_token_ns = now;
     choice.n_reasoning += was_reasoning || choice.in_reasoning;
     if (!asked->request.sampling.logprob && asked->request.sampling.n_logprobs == 0) return;
     AnswerEvent event{.kind = AnswerEvent::Kind::tokens, .choice = choice_index};
@@ -290,6 +304,8 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
   out.on_end = [this, asked, index, choice_index](const Generated& result, const Status& why) {
     Asked::Choice& choice = asked->choices[index];
     choice.is_over = true;
+    ++metrics_.finished[static_cast<size_t>(result.finish)];
+    note_end(*asked, choice.tokens, result.n_prompt);
     if (!why.ok()) asked->fail(api_error(why));
     asked->usage.n_completion += result.n_tokens;
     asked->usage.n_reasoning += choice.n_reasoning;
@@ -301,12 +317,37 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
     event.usage = asked->usage;
     asked->emit(event);
     if (++asked->n_over < asked->choices.size()) return;
+    metrics_.request.add(seconds_between(asked->arrived_ns, now_ns()));
     AnswerEvent done{.kind = AnswerEvent::Kind::done};
     done.usage = asked->usage;
     asked->emit(done);
     forget(asked->id);
   };
   return out;
+}
+
+void Service::note_end(const Asked& asked, const std::vector<int32_t>& tokens, int64_t n_prompt) {
+  if (asked.request.session.empty()) return;
+  last_turns_[asked.tenant + '/' + asked.request.session] = {tokens, n_prompt, ++n_turns_};
+  if (last_turns_.size() <= kSessionsKnown) return;
+  last_turns_.erase(
+      std::min_element(last_turns_.begin(), last_turns_.end(),
+                       [](const auto& a, const auto& b) { return a.second.turn < b.second.turn; }));
+}
+
+// The last token drawn is never computed, and the tree may lack the end of a page.
+Divergence Service::divergence(const Asked& asked, const std::vector<int32_t>& prompt,
+                               int64_t n_cached) {
+  const auto last = last_turns_.find(asked.tenant + '/' + asked.request.session);
+  if (asked.request.session.empty() || last == last_turns_.end()) return Divergence::first;
+  const std::vector<int32_t>& before = last->second.tokens;
+  const int64_t n_same =
+      std::mismatch(prompt.begin(), prompt.end(), before.begin(), before.end()).first -
+      prompt.begin();
+  if (n_cached + kPageTokens < std::min<int64_t>(n_same, std::ssize(prompt) - 1))
+    return Divergence::evicted;
+  if (n_same >= std::ssize(before) - 1) return Divergence::extends;
+  return n_same >= last->second.n_prompt ? Divergence::answer : Divergence::prompt;
 }
 
 bool Service::wait_for_work(std::vector<std::function<void()>>& messages) {
@@ -332,6 +373,7 @@ void Service::run() {
     if (scheduler_.counts().n_steps > n_steps) {
       if (steps_s_.size() >= kStepsShown) steps_s_.erase(steps_s_.begin());
       steps_s_.push_back(scheduler_.counts().step_s);
+      metrics_.step.add(scheduler_.counts().step_s);
     }
     if (seconds_between(published_ns_, now_ns()) > kPublishS) publish();
   }

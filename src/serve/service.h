@@ -15,6 +15,7 @@
 #include "engine/scheduler.h"
 #include "serve/answer.h"
 #include "serve/api_request.h"
+#include "serve/metrics.h"
 #include "serve/prepare.h"
 #include "serve/work_queue.h"
 
@@ -65,6 +66,7 @@ class Service {
   // For what takes time and needs no engine. False: too much waits.
   bool later(std::function<void()> work) { return workers_.push(std::move(work)); }
   EngineView view() const;
+  const Metrics& metrics() const { return metrics_; }
   size_t n_requests() const;
 
  private:
@@ -78,6 +80,8 @@ class Service {
   void submit(Submission submission);
   Job job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, size_t index);
   void forget(Id id);
+  void note_end(const Asked& asked, const std::vector<int32_t>& tokens, int64_t n_prompt);
+  Divergence divergence(const Asked& asked, const std::vector<int32_t>& prompt, int64_t n_cached);
   void post(std::function<void()> message);
   bool wait_for_work(std::vector<std::function<void()>>& messages);
   void publish();
@@ -94,6 +98,16 @@ class Service {
   std::unordered_map<Id, std::shared_ptr<Asked>> asked_;
   Id last_id_ = 0;
   bool stopping_ = false;
+
+  Metrics metrics_;
+  // What sessions were last told, to say why a prompt goes on from less than that.
+  struct LastTurn {
+    std::vector<int32_t> tokens;
+    int64_t n_prompt = 0;
+    uint64_t turn = 0;
+  };
+  std::unordered_map<std::string, LastTurn> last_turns_;
+  uint64_t n_turns_ = 0;
 
   mutable std::mutex view_mutex_;
   EngineView view_;
