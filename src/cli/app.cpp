@@ -5,7 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -177,6 +180,75 @@ Option Command::find(const std::string& name) {
 Command Command::group(const std::string& title) {
   return {*app_->add_option_group(title), *exit_code_};
 }
+namespace {
+
+// The options of a command and of its groups.
+std::vector<CLI::Option*> all_options(CLI::App& app) {
+  std::vector<CLI::Option*> out = app.get_options();
+  for (CLI::App* group : app.get_subcommands(nullptr))
+    for (CLI::Option* option : group->get_options()) out.push_back(option);
+  return out;
+}
+
+std::string long_name(const CLI::Option& option) {
+  return option.get_lnames().empty() ? "" : option.get_lnames().front();
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+}  // namespace
+
+std::string variable_of(const std::string& prefix, const std::string& long_name) {
+  std::string out = prefix + "_";
+  for (const char c : long_name)
+    out += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return out;
+}
+
+// A line of the file becomes the option's variable, where that is not set already: so the parser
+// reads both.
+void Command::settings(const std::string& prefix) {
+  std::vector<std::string> names;
+  for (CLI::Option* option : all_options(*app_)) {
+    if (long_name(*option).empty() || long_name(*option) == "help") continue;
+    names.push_back(long_name(*option));
+    option->envname(variable_of(prefix, names.back()));
+  }
+  const auto read = [prefix, names](const std::string& path) -> std::string {
+    std::ifstream file(path);
+    std::string line;
+    for (int n = 1; std::getline(file, line); ++n) {
+      const std::string_view text = trimmed(line);
+      if (text.empty() || text.front() == '#') continue;
+      const size_t equals = text.find('=');
+      const std::string key(trimmed(text.substr(0, equals)));
+      if (equals == std::string_view::npos)
+        return fmt::format("{}:{}: expected 'option = value'", path, n);
+      if (std::find(names.begin(), names.end(), key) == names.end())
+        return fmt::format("{}:{}: no option '{}'; a key is an option's long name, like 'port'",
+                           path, n, key);
+      setenv(variable_of(prefix, key).c_str(),
+             std::string(trimmed(text.substr(equals + 1))).c_str(), 0);
+    }
+    return file.eof() ? "" : fmt::format("cannot read the settings file '{}'", path);
+  };
+  app_->add_option_function<std::string>(
+          "--config",
+          [read](const std::string& path) {
+            if (const std::string fault = read(path); !fault.empty())
+              throw CLI::ValidationError(fault);
+          },
+          fmt::format("File of settings, a line each: option = value. Every option also has a "
+                      "variable, like {}",
+                      variable_of(prefix, names.front())))
+      ->type_name("FILE")
+      ->trigger_on_parse();
+}
+
 void Command::footer(const std::string& text) {
   app_->footer(text);
 }

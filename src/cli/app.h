@@ -50,6 +50,10 @@ class Command {
   Option flag(const std::string& names, bool& value, const std::string& help);
   Option find(const std::string& name);
   Command group(const std::string& title);  // of options, under a title of their own
+  // Every option so far can also come from an environment variable, PREFIX_LONG_NAME, and all of
+  // them from a file of `long-name = value` lines, given with --config. The command line wins over
+  // the environment, and that over the file.
+  void settings(const std::string& prefix);
   void footer(const std::string& text);
   // What runs when the command was asked for, and gives the program's exit code.
   void runs(std::function<int()> run);
@@ -74,5 +78,9 @@ class App {
   std::unique_ptr<CLI::App> app_;
   int exit_code_ = 0;
 };
+
+// The variable that stands for an option: MILLRACE_SERVE and "--kv-memory" give
+// MILLRACE_SERVE_KV_MEMORY.
+std::string variable_of(const std::string& prefix, const std::string& long_name);
 
 }  // namespace millrace::cli

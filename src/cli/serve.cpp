@@ -285,6 +285,7 @@ void add_serve(App& app) {
       .take_all();
   names.flag("--strict-models", options->strict_models,
              "Answer 404 to other model names (default: any name is answered)");
+  command.settings("MILLRACE_SERVE");
   command.runs([options] { return serve_command(*options); });
 }
 
