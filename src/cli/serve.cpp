@@ -25,7 +25,7 @@ constexpr char kKeysVariable[] = "MILLRACE_API_KEYS";
 
 struct Options {
   ModelOptions model;
-  std::string host = "127.0.0.1", unix_socket, key_file, alias_list, template_date, kv_memory;
+  std::string host = "127.0.0.1", unix_socket, key_file, template_date, kv_memory, script;
   int port = 8080;
   int64_t parallel = 64, chunk = 0;
   std::vector<std::string> aliases, allow_origins, allow_hosts;
@@ -170,6 +170,10 @@ Result<int> run_server(const Options& options) {
   for (const std::string& warning : keys.warnings())
     fmt::print(stderr, "millrace: warning: {}\n", warning);
   MILLRACE_ASSIGN(const std::optional<std::tm> date, read_date(options.template_date));
+  std::unique_ptr<serve::Script> script;
+  if (!options.script.empty()) {
+    MILLRACE_ASSIGN(script, serve::Script::read(options.script));
+  }
   int64_t kv_bytes = -1;
   if (!options.kv_memory.empty()) {
     MILLRACE_ASSIGN(kv_bytes, read_size(options.kv_memory));
@@ -207,6 +211,7 @@ Result<int> run_server(const Options& options) {
     service_options.prepare.from_model = serve::sampling_of(session->engine().file());
     service_options.prepare.date = date;
     if (options.chunk > 0) service_options.scheduler.chunk_tokens = options.chunk;
+    service_options.script = script.get();
     serve::Service service(model, workers, service_options);
     running = &service;
     if (stopping) return {};
@@ -285,6 +290,10 @@ void add_serve(App& app) {
       .take_all();
   names.flag("--strict-models", options->strict_models,
              "Answer 404 to other model names (default: any name is answered)");
+  names
+      .option("--script", options->script,
+              "For tests of clients: say what this file says instead of what the model would")
+      .type_name("FILE");
   command.settings("MILLRACE_SERVE");
   command.runs([options] { return serve_command(*options); });
 }

@@ -86,6 +86,8 @@ std::string Metrics::text(const Now& now) const {
   w.labelled("millrace_prompt_tokens_total", "source", "cached", now.counts.n_cached);
   w.labelled("millrace_prompt_tokens_total", "source", "computed", now.counts.n_computed);
   w.one("millrace_generated_tokens_total", "counter", "Tokens drawn", now.counts.n_drawn);
+  w.one("millrace_ahead_tokens_total", "counter",
+        "Tokens of next turns that were computed before the client came back", n_ahead.load());
   w.head("millrace_prefix_total", "counter",
          "Prompts by how they relate to the last one of their session");
   for (size_t i = 0; i < diverged.size(); ++i)

@@ -44,6 +44,7 @@ struct Metrics {
   std::array<std::atomic<int64_t>, 5> finished{};  // by Finish
   std::array<std::atomic<int64_t>, kDivergences> diverged{};
   std::atomic<int64_t> n_refused{0};  // for want of room
+  std::atomic<int64_t> n_ahead{0};    // tokens computed before they were asked for
   TimeHistogram queue, first_token, between_tokens, request, step;
 
   struct Now {

@@ -1,7 +1,13 @@
 #include "serve/prepare.h"
 
+#include <algorithm>
+
+#include "serve/answer_grammar.h"
+
 namespace millrace::serve {
 namespace {
+
+constexpr size_t kMaxCompiled = 64;
 
 template <class T>
 void take(T& out, const std::optional<T>& asked) {
@@ -36,7 +42,7 @@ Sampling overlay(Sampling base, const AskedSampling& asked) {
 }
 
 Preparer::Preparer(const LanguageModel& model, PrepareOptions options)
-    : model_(model), options_(std::move(options)) {
+    : model_(model), options_(std::move(options)), vocabulary_(model.tokenizer()) {
   const Tokenizer& tokenizer = model_.tokenizer();
   format_ = find_output_format(model_.template_source(), [&](std::string_view text) {
     return tokenizer.special_id(text) >= 0;
@@ -70,6 +76,49 @@ Result<Preparer::Rendered> Preparer::render(const ApiRequest& request, bool add_
   return out;
 }
 
+namespace {
+
+Json message_of(const AnswerChoice& answer) {
+  Json out = {{"role", "assistant"}, {"content", answer.text}};
+  if (!answer.reasoning.empty()) out["reasoning_content"] = answer.reasoning;
+  for (const ToolCall& call : answer.calls)
+    out["tool_calls"].push_back(
+        {{"id", call.id},
+         {"type", "function"},
+         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  return out;
+}
+
+}  // namespace
+
+// Rendered with two messages that differ from their first letter on: what both share is certain.
+Result<std::vector<int32_t>> Preparer::next_prompt(const ApiRequest& request,
+                                                   const AnswerChoice& answer) const {
+  ApiRequest next = request;
+  next.prefill.clear();
+  next.chat.messages.push_back(message_of(answer));
+  Json follows = {{"role", "user"}};
+  if (!answer.calls.empty())
+    follows = {{"role", "tool"},
+               {"tool_call_id", answer.calls.front().id},
+               {"name", answer.calls.front().name}};
+  std::vector<int32_t> shared;
+  for (const char* text : {"A", "7"}) {
+    follows["content"] = text;
+    next.chat.messages.push_back(follows);
+    MILLRACE_ASSIGN(const Rendered rendered, render(next, false, nullptr));
+    next.chat.messages.erase(next.chat.messages.size() - 1);
+    if (shared.empty()) {
+      shared = rendered.tokens;
+      continue;
+    }
+    const auto differ =
+        std::mismatch(shared.begin(), shared.end(), rendered.tokens.begin(), rendered.tokens.end());
+    shared.erase(differ.first, shared.end());
+  }
+  return shared;
+}
+
 Generation Preparer::generation(const ApiRequest& request) const {
   Generation how;
   how.sampling = overlay(overlay(overlay(how.sampling, options_.from_model), options_.from_flags),
@@ -90,6 +139,32 @@ ApiError Preparer::check_length(size_t n_tokens) const {
           .param = "messages"};
 }
 
+Result<std::shared_ptr<const grammar::TokenGrammar>> Preparer::grammar(
+    const ApiRequest& request, bool in_reasoning, std::vector<std::string>& warnings) const {
+  if (!has_grammar(request)) return std::shared_ptr<const grammar::TokenGrammar>();
+  const AnswerShape shape{request, format_, in_reasoning};
+  const std::string key = grammar_key(shape);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = compiled_.find(key); it != compiled_.end()) {
+      it->second.used = ++n_uses_;
+      warnings.insert(warnings.end(), it->second.warnings.begin(), it->second.warnings.end());
+      return it->second.grammar;
+    }
+  }
+  Compiled made;
+  MILLRACE_ASSIGN(auto compiled, answer_grammar(shape, made.warnings));
+  made.grammar = std::make_shared<const grammar::TokenGrammar>(std::move(*compiled), vocabulary_);
+  warnings.insert(warnings.end(), made.warnings.begin(), made.warnings.end());
+  const std::lock_guard lock(mutex_);
+  made.used = ++n_uses_;
+  if (compiled_.size() >= kMaxCompiled)
+    compiled_.erase(std::min_element(
+        compiled_.begin(), compiled_.end(),
+        [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
+  return compiled_.insert_or_assign(key, std::move(made)).first->second.grammar;
+}
+
 ApiResult<Prepared> Preparer::prepare(const ApiRequest& request,
                                       const std::atomic<bool>* stop) const {
   Prepared out{.prompts = {}, .how = generation(request)};
@@ -102,6 +177,9 @@ ApiResult<Prepared> Preparer::prepare(const ApiRequest& request,
     out.output.in_reasoning = opens_reasoning(format_.reasoning, rendered->text);
     if (uses_tools(request)) out.output.tools = ToolSet(request.chat.tools);
     out.prompts.push_back(std::move(rendered->tokens));
+    auto compiled = grammar(request, out.output.in_reasoning, out.warnings);
+    if (!compiled.ok()) return api_error(compiled.status());
+    out.grammar = std::move(compiled).value();
   }
   for (const Prompt& prompt : request.prompts) {
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {

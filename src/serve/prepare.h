@@ -5,13 +5,17 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "engine/language_model.h"
+#include "serve/answer.h"
 #include "serve/api_error.h"
 #include "serve/api_request.h"
+#include "text/grammar/token_grammar.h"
 #include "text/output/output_parser.h"
 
 namespace millrace::serve {
@@ -26,6 +30,7 @@ struct Prepared {
   std::vector<std::vector<int32_t>> prompts;
   Generation how = {};  // the seed is set where the request has one
   OutputRules output = {};
+  std::shared_ptr<const grammar::TokenGrammar> grammar = {};  // null: the answer is free
   std::vector<std::string> warnings = {};
 };
 
@@ -42,17 +47,33 @@ class Preparer {
   };
   Result<Rendered> render(const ApiRequest& request, bool add_generation_prompt,
                           const std::atomic<bool>* stop) const;
+  // What the next prompt of this conversation will begin with, whatever the client says or its
+  // tools return: the answer as the template renders it once it is history.
+  Result<std::vector<int32_t>> next_prompt(const ApiRequest& request,
+                                           const AnswerChoice& answer) const;
   const OutputFormat& format() const { return format_; }
   const PrepareOptions& options() const { return options_; }
 
  private:
   ChatInput chat_input(const ApiRequest& request) const;
+  Result<std::shared_ptr<const grammar::TokenGrammar>> grammar(
+      const ApiRequest& request, bool in_reasoning, std::vector<std::string>& warnings) const;
   Generation generation(const ApiRequest& request) const;
   ApiError check_length(size_t n_tokens) const;
 
   const LanguageModel& model_;
   const PrepareOptions options_;
   OutputFormat format_;
+  const grammar::Vocabulary vocabulary_;
+  // Agents send the same tools again and again; what was compiled lately is kept.
+  struct Compiled {
+    std::shared_ptr<const grammar::TokenGrammar> grammar;
+    std::vector<std::string> warnings;
+    uint64_t used = 0;
+  };
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, Compiled> compiled_;
+  mutable uint64_t n_uses_ = 0;
 };
 
 // What is asked for, over what the flags say, over what the model recommends.

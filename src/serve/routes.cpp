@@ -60,7 +60,8 @@ class Answering {
     if (request_.stream) writer_ = dialect_.stream(request_, head_);
   }
 
-  void queue(uint64_t seed) {
+  void queue(uint64_t seed, const std::vector<std::string>& warnings) {
+    warnings_ = warnings;
     if (!request_.stream) return;
     reply_->begin_events(headers(seed));
     has_begun_ = true;
@@ -77,7 +78,7 @@ class Answering {
   HttpHeaders headers(uint64_t seed) const {
     HttpHeaders out = {{"X-Millrace-Fingerprint", head_.fingerprint},
                        {"X-Millrace-Seed", std::to_string(seed)}};
-    for (const std::string& warning : request_.warnings)
+    for (const std::string& warning : warnings_)
       out.emplace_back("X-Millrace-Warning", printable(warning));
     return out;
   }
@@ -111,6 +112,7 @@ class Answering {
   const std::shared_ptr<Reply> reply_;
   std::unique_ptr<StreamWriter> writer_;
   bool has_begun_ = false;
+  std::vector<std::string> warnings_;
   Answer answer_;
 };
 
@@ -223,10 +225,10 @@ class Routes {
                       .fingerprint = api_.fingerprint_};
       const auto answering =
           std::make_shared<Answering>(dialect, asked, std::move(head), request.path, reply);
-      const Service::Id id =
-          service->ask(std::move(asked), request.tenant,
-                       {[answering](uint64_t seed) { answering->queue(seed); },
-                        [answering](const AnswerEvent& event) { answering->take(event); }});
+      const Service::Id id = service->ask(
+          std::move(asked), request.tenant,
+          {[answering](uint64_t seed, const auto& warnings) { answering->queue(seed, warnings); },
+           [answering](const AnswerEvent& event) { answering->take(event); }});
       reply->on_gone([service, id] { service->cancel(id); });
     };
   }

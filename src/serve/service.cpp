@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/clock.h"
+#include "serve/answer_rule.h"
 
 namespace millrace::serve {
 namespace {
@@ -13,6 +14,9 @@ namespace {
 constexpr double kPublishS = 0.2;
 constexpr size_t kStepsShown = 120;
 constexpr size_t kSessionsKnown = 256;
+// Fewer are computed faster than they are prepared.
+constexpr int64_t kLeastAhead = 8;
+constexpr int kAheadPriority = 1 << 30;
 
 uint64_t random_bits() {
   thread_local std::mt19937_64 generator{[] {
@@ -68,6 +72,7 @@ struct Service::Asked {
   std::string tenant;
   Listener listener;
   std::atomic<bool> gone = false;
+  std::vector<int32_t> dictated;  // by a script
   int64_t arrived_ns = now_ns();
 
   // ----
@@ -85,6 +90,7 @@ struct Service::Asked {
   size_t n_over = 0;
   uint64_t seed = 0;
   Usage usage;
+  AnswerChoice first;  // what the first choice said
 
   void emit(const AnswerEvent& event) {
     if (!gone && !has_failed) listener.on_event(event);
@@ -141,6 +147,13 @@ void Service::forget(Id id) {
 }
 
 void Service::prepare(const std::shared_ptr<Asked>& asked) {
+  if (options_.script != nullptr) {
+    const std::string say =
+        options_.script->next(asked->request).value_or("(the script has no line for this)");
+    const TextPart part{say, true};
+    if (auto tokens = model_.tokenizer().encode({&part, 1}); tokens.ok())
+      asked->dictated = std::move(tokens).value();
+  }
   auto prepared = preparer_.prepare(asked->request, &asked->gone);
   if (auto* failed = std::get_if<ApiError>(&prepared)) {
     asked->fail(std::move(*failed));
@@ -198,7 +211,11 @@ void Service::submit(Submission submission) {
       forget(asked->id);
     }
   }
-  if (!asked->gone && !asked->has_failed) asked->listener.on_queued(asked->seed);
+  if (!asked->gone && !asked->has_failed) {
+    std::vector<std::string> warnings = asked->request.warnings;
+    warnings.insert(warnings.end(), prepared.warnings.begin(), prepared.warnings.end());
+    asked->listener.on_queued(asked->seed, warnings);
+  }
 }
 
 namespace {
@@ -227,6 +244,14 @@ AnswerEvent::Kind kind_of(OutputEvent::Kind kind) {
   return AnswerEvent::Kind::text;
 }
 
+void remember(AnswerChoice& answer, const AnswerEvent& event) {
+  using enum AnswerEvent::Kind;
+  if (event.kind == reasoning) answer.reasoning += event.text;
+  if (event.kind == text) answer.text += event.text;
+  if (event.kind == call_begin) answer.calls.push_back({.id = event.call_id, .name = event.text});
+  if (event.kind == call_arguments) answer.calls.back().arguments += event.text;
+}
+
 TokenShown shown(const Sampled& sampled, const Tokenizer& tokenizer) {
   TokenShown out{sampled.token, std::string(tokenizer.piece(sampled.token)), sampled.logprob};
   for (const TokenLogprob& other : sampled.most_likely)
@@ -237,12 +262,30 @@ TokenShown shown(const Sampled& sampled, const Tokenizer& tokenizer) {
 
 }  // namespace
 
+std::unique_ptr<TokenRule> Service::rule(const Asked& asked, const Prepared& prepared) const {
+  const Tokenizer& tokenizer = model_.tokenizer();
+  auto out = std::make_unique<AnswerRule>(model_.n_vocab());
+  bool is_bound = false;
+  const ReasoningMarkers markers = markers_of(preparer_.format().reasoning);
+  const int32_t close = markers.close.empty() ? -1 : tokenizer.special_id(markers.close);
+  if (asked.request.reasoning.budget_tokens >= 0 && close >= 0) {
+    out->bound_reasoning(asked.request.reasoning.budget_tokens, tokenizer.special_id(markers.open),
+                         close, prepared.output.in_reasoning);
+    is_bound = true;
+  }
+  if (prepared.grammar) out->hold_to(prepared.grammar);
+  if (!asked.dictated.empty()) out->dictate(asked.dictated, tokenizer.eog().front());
+  if (!is_bound && !prepared.grammar && asked.dictated.empty()) return nullptr;
+  return out;
+}
+
 Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, size_t index) {
   const auto n = static_cast<size_t>(asked->request.n);
   const auto choice_index = static_cast<int>(index);
   Job out{.prompt = prepared.prompts[index / n],
           .how = prepared.how,
           .choice = static_cast<uint32_t>(index % n),
+          .rule = rule(*asked, prepared),
           .session = asked->request.session.empty() ? std::string()
                                                     : asked->tenant + '/' + asked->request.session,
           .salt = asked->tenant + '/' + asked->request.salt,
@@ -256,6 +299,7 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
       if (event.kind == OutputEvent::Kind::call_begin)
         out_event.call_id = call_id(preparer_.format().tools);
       choice.in_reasoning = event.kind == OutputEvent::Kind::reasoning;
+      if (choice_index == 0) remember(asked->first, out_event);
       asked->emit(out_event);
     }
     asked->parsed.clear();
@@ -322,8 +366,26 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
     done.usage = asked->usage;
     asked->emit(done);
     forget(asked->id);
+    if (result.finish == Finish::end && asked->request.prompts.empty() &&
+        asked->choices.size() == 1)
+      workers_.push([this, asked] { go_ahead(asked); });
   };
   return out;
+}
+
+void Service::go_ahead(const std::shared_ptr<Asked>& asked) {
+  auto next = preparer_.next_prompt(asked->request, asked->first);
+  if (!next.ok() || next->empty()) return;
+  auto tokens = std::make_shared<std::vector<int32_t>>(std::move(next).value());
+  post([this, asked, tokens] {
+    const std::string salt = asked->tenant + '/' + asked->request.salt;
+    const int64_t n_new = std::ssize(*tokens) - model_.engine().tree().count(salt, *tokens);
+    if (n_new < kLeastAhead) return;
+    Job job{.prompt = std::move(*tokens), .salt = salt, .priority = kAheadPriority};
+    job.how.max_tokens = 1;
+    job.on_token = [](const TokenEvent&) {};
+    if (scheduler_.submit(std::move(job)).ok()) metrics_.n_ahead += n_new;
+  });
 }
 
 void Service::note_end(const Asked& asked, const std::vector<int32_t>& tokens, int64_t n_prompt) {

@@ -17,6 +17,7 @@
 #include "serve/api_request.h"
 #include "serve/metrics.h"
 #include "serve/prepare.h"
+#include "serve/script.h"
 #include "serve/work_queue.h"
 
 namespace millrace::serve {
@@ -25,6 +26,7 @@ struct ServiceOptions {
   PrepareOptions prepare = {};
   SchedulerOptions scheduler = {};
   size_t max_requests = 2048;  // at once, those that wait included
+  Script* script = nullptr;    // what is said instead of what the model would; outlives it
 };
 
 // What the engine was doing a moment ago: readable while a step runs.
@@ -41,7 +43,7 @@ class Service {
  public:
   struct Listener {
     // It will be answered: what was wrong with the request itself is known by now.
-    std::function<void(uint64_t seed)> on_queued;
+    std::function<void(uint64_t seed, const std::vector<std::string>& warnings)> on_queued;
     std::function<void(const AnswerEvent&)> on_event;
   };
   using Id = uint64_t;
@@ -78,8 +80,12 @@ class Service {
 
   void prepare(const std::shared_ptr<Asked>& asked);
   void submit(Submission submission);
+  std::unique_ptr<TokenRule> rule(const Asked& asked, const Prepared& prepared) const;
   Job job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, size_t index);
   void forget(Id id);
+  // Computes what the next prompt of this conversation will have and this answer has not: dropped
+  // reasoning, arguments that the template writes in its own way.
+  void go_ahead(const std::shared_ptr<Asked>& asked);
   void note_end(const Asked& asked, const std::vector<int32_t>& tokens, int64_t n_prompt);
   Divergence divergence(const Asked& asked, const std::vector<int32_t>& prompt, int64_t n_cached);
   void post(std::function<void()> message);
