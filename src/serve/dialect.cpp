@@ -3,6 +3,7 @@
 #include <array>
 
 #include "serve/chat_completions.h"
+#include "serve/messages.h"
 #include "serve/openai_shapes.h"
 
 namespace millrace::serve {
@@ -11,6 +12,8 @@ std::span<const Dialect> dialects() {
   static constexpr std::array kDialects = {
       Dialect{"chat completions", "/v1/chat/completions", chat_completions::parse,
               chat_completions::stream, chat_completions::whole, openai_error},
+      Dialect{"messages", "/v1/messages", messages::parse, messages::stream, messages::whole,
+              messages::error},
   };
   return kDialects;
 }
