@@ -1,11 +1,13 @@
 #include "serve/http_connection.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 #include "base/clock.h"
 #include "serve/http_text.h"
@@ -30,6 +32,11 @@ int64_t after(double seconds) {
 
 void release_if_large(std::string& text) {
   if (text.empty() && text.capacity() > kKeptBytes) std::string().swap(text);
+}
+
+bool has_unread_input(int fd) {
+  int n_bytes = 0;
+  return ioctl(fd, FIONREAD, &n_bytes) == 0 && n_bytes > 0;
 }
 
 // What a log may have of a request, also when the handler has taken the rest.
@@ -77,6 +84,7 @@ void Connection::close() {
     report();
     exchange_.reset();
   }
+  release_body();
   error_code ignored;
   fd_.close(ignored);
   timer_.cancel(ignored);
@@ -150,6 +158,7 @@ bool Connection::step(size_t& used) {
     fail(parser_->error(), true);
     return false;
   }
+  if (!count_body()) return false;
   if (was_header && parser_->state() != State::header && !end_header()) return false;
   if (parser_->state() == State::done) {
     run_handler();
@@ -158,11 +167,28 @@ bool Connection::step(size_t& used) {
   return was_header && phase_ == Phase::body;
 }
 
+// All bodies that are being read share one budget: each alone within its limit, a few dozen clients
+// could otherwise fill the memory.
+bool Connection::count_body() {
+  const size_t now = parser_->request().body.size();
+  const size_t all = shared_.body_bytes += now - body_bytes_;
+  body_bytes_ = now;
+  if (all <= shared_.options.max_bodies_bytes) return true;
+  HttpError error = http_error(Kind::overloaded, "too many large requests at once");
+  error.error.retry_after_s = 1;
+  fail(error, true);
+  return false;
+}
+
 void Connection::begin_request() {
   parser_ = std::make_unique<RequestParser>(shared_.parser_limits);
   phase_ = Phase::header;
   begun_ns_ = now_ns();
   set_deadline(after(shared_.options.header_timeout_s));
+}
+
+void Connection::release_body() {
+  shared_.body_bytes -= std::exchange(body_bytes_, 0);
 }
 
 // ---- admitting
@@ -240,6 +266,7 @@ std::shared_ptr<Exchange> Connection::begin_exchange(bool closes) {
   if (facts.request.id.empty()) facts.request.id = make_request_id();
   facts.request.arrived_ns = begun_ns_ != 0 ? begun_ns_ : now_ns();
   phase_ = Phase::running;
+  release_body();
   set_deadline(0);
   exchange_ = std::make_shared<Exchange>(std::move(facts), shared_.exchange_limits, loop_,
                                          [weak = weak_from_this()] {
@@ -328,12 +355,13 @@ void Connection::arm_write() {
 void Connection::finish_exchange() {
   report();
   const bool closes = exchange_->closes() || *shared_.draining;
+  const bool is_whole = parser_ && parser_->state() == RequestParser::State::done;
   exchange_.reset();
   parser_.reset();
   route_ = nullptr;
   cors_.clear();
   begun_ns_ = 0;
-  if (closes) return linger();
+  if (closes) return is_whole && !has_unread_input(fd_.native_handle()) ? close() : linger();
   phase_ = Phase::idle;
   set_deadline(after(shared_.options.idle_timeout_s));
   advance();

@@ -37,6 +37,7 @@ struct HttpShared {
   const std::shared_ptr<std::atomic<bool>> draining;
   const std::shared_ptr<const Exchange::Limits> exchange_limits;
   std::atomic<int> n_connections{0};
+  std::atomic<size_t> body_bytes{0};  // of the bodies that are being read
   std::mutex mutex = {};
   std::condition_variable closed_one = {};
 };
@@ -95,6 +96,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void advance();
   bool step(size_t& used);
   void begin_request();
+  bool count_body();
+  void release_body();
   bool end_header();
 
   HttpError admit();
@@ -129,6 +132,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string in_;   // read and not yet parsed
   std::string out_;  // to be written, from out_at_ on
   size_t out_at_ = 0;
+  size_t body_bytes_ = 0;  // of this request, as counted in shared_
   std::unique_ptr<RequestParser> parser_;
   const Route* route_ = nullptr;
   HttpHeaders cors_;

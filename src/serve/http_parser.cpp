@@ -186,17 +186,17 @@ HttpError RequestParser::Impl::target_error(std::string_view target) {
     request_.path = target;
     return {};
   }
+  bool has_host = false;
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!equals_ignoring_case(target.substr(0, scheme.size()), scheme)) continue;
+    if (has_host || !equals_ignoring_case(target.substr(0, scheme.size()), scheme)) continue;
+    has_host = true;
     target.remove_prefix(scheme.size());
     host_ = target.substr(0, target.find_first_of("/?#"));
     target.remove_prefix(host_.size());
-    if (target.empty()) target = "/";
-    break;
   }
   target = target.substr(0, target.find('#'));
   const size_t mark = std::min(target.find('?'), target.size());
-  const auto path = decode_path(target.substr(0, mark));
+  const auto path = has_host && mark == 0 ? "/" : decode_path(target.substr(0, mark));
   if (!path || path->empty() || path->front() != '/')
     return http_error(400, "the request's target is not a path");
   request_.path = *path;

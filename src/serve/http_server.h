@@ -32,6 +32,7 @@ struct HttpServerOptions {
   std::string unix_path = {};  // a Unix socket beside it; only this user can connect
   int n_threads = 2;
   size_t max_body_bytes = 64 << 20;
+  size_t max_bodies_bytes = 1 << 30;  // of all that are being read
   size_t max_header_bytes = 32 << 10;
   double header_timeout_s = 10;       // a header must be complete in this time,
   double body_timeout_s = 120;        // and the body behind it in this

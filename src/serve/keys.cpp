@@ -65,7 +65,7 @@ Status Keys::add_line(std::string_view line, std::string_view where) {
       colon == std::string_view::npos ? line : trim(line.substr(colon + 1));
   const bool named_well =
       colon == std::string_view::npos || (is_token(name) && name.size() <= kMaxNameBytes);
-  if (!named_well || !is_key(key))
+  if (!named_well || !is_key(key) || line == "admin")
     return error(Code::invalid_argument,
                  "{}: not a key; write KEY or NAME:KEY, with 'admin ' before it for an admin",
                  where);
