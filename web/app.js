@@ -185,6 +185,8 @@ onKeyNeeded((refused) => new Promise((resolve) => {
   dialog.showModal();
 }));
 
+byId("key-cancel").addEventListener("click", () => byId("key-dialog").close());
+
 // --- the model ---
 
 function showModels(models) {

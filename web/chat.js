@@ -58,8 +58,8 @@ function takeUsage(stats, usage) {
   stats.n_completion = usage.completion_tokens ?? 0;
   stats.n_reasoning = usage.completion_tokens_details?.reasoning_tokens ?? 0;
   const decode_s = stats.last_s - stats.first_s;
-  // The first token is not timed: it came with the prompt.
-  if (decode_s > 0 && stats.n_completion > 1) stats.tokens_per_s = (stats.n_completion - 1) / decode_s;
+  // The first token is not timed: it came with the prompt. A moment is too short to measure.
+  if (decode_s > 0.02 && stats.n_completion > 1) stats.tokens_per_s = (stats.n_completion - 1) / decode_s;
 }
 
 function takeCall(calls, piece) {
