@@ -6,6 +6,7 @@ import { complete } from "./stream.js";
 import { makeTurn } from "./turn.js";
 
 const kSaveEvery_ms = 3000;
+const kPause_ms = 25; // between two drawings
 const kAnnounced = 2000; // characters of an answer that are read out at its end
 
 // A chat's messages as the API takes them. What failed before it began is left out.
@@ -193,7 +194,7 @@ export class Conversation extends EventTarget {
     }
     clearInterval(ticking);
     this.#runs.delete(chat);
-    this.store.touch(chat);
+    if (this.store.chats.includes(chat)) this.store.touch(chat); // it may have been deleted meanwhile
     this.#finish(chat, message);
   }
 
@@ -237,8 +238,8 @@ export class Conversation extends EventTarget {
     this.#changed();
   }
 
-  // Draws at most once per frame, and never for more than a quarter of the time: what one drawing took is
-  // left free three times over before the next.
+  // Draws some 25 times a second, and never for more than a quarter of the time: what one drawing took is left
+  // free three times over before the next.
   #plan(message) {
     if (!this.#turns.has(message)) return;
     this.#dirty = message;
@@ -249,7 +250,7 @@ export class Conversation extends EventTarget {
       this.#turns.get(this.#dirty)?.update();
       this.#dirty = null;
       this.#toEnd();
-      setTimeout(() => this.#rested(), 3 * (performance.now() - begin_ms));
+      setTimeout(() => this.#rested(), Math.max(kPause_ms, 3 * (performance.now() - begin_ms)));
     });
   }
 

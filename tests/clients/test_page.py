@@ -221,6 +221,25 @@ def test_chats_are_kept(opened, page, server):
     other = opened.open()
     ask(other, "from another tab")
     expect(titles.first).to_have_text("from another tab")
+    titles.first.click()
+    ask(other, "and more")
+    expect(page.locator(".bubble")).to_have_text(["from another tab", "and more"])
+
+
+def test_a_chat_deleted_while_it_runs_stays_deleted(page, server):
+    def script(body):
+        while True:
+            time.sleep(0.02)
+            yield chunk({"content": "on "})
+
+    server.script = script
+    send(page, "endless")
+    expect(page.locator(".assistant .markdown")).to_contain_text("on on")
+    page.get_by_role("button", name="Delete chat: endless").click()
+    assert server.gone.wait(10)
+    page.wait_for_timeout(100)
+    expect(page.locator("#chat-list li")).to_have_count(0)
+    assert page.evaluate("Object.keys(localStorage)") == []
 
 
 def test_an_answer_goes_on_while_another_chat_is_shown(page, server):
