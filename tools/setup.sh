@@ -7,6 +7,7 @@ build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev
   python3-pip)
 test_packages=("${build_packages[@]}" libgtest-dev)
 client_packages=("${test_packages[@]}" python3-venv)
+browser_packages=(chromium) # 117 MB, 15 s; without it the tests of the page are skipped
 check_packages=("${test_packages[@]}" clang-format)
 
 say() { printf 'millrace: %s\n' "$*" >&2; }

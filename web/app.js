@@ -49,10 +49,14 @@ function chatRow(chat) {
     iconButton("trash", `Delete chat: ${title}`, () => removeChat(chat)));
 }
 
+let shownChats = "";
 function showChats() {
-  byId("chat-list").replaceChildren(...store.chats.map(chatRow));
-  byId("no-chats").hidden = store.chats.length > 0;
   const { chat } = conversation;
+  // Saving says that something changed, often; the list keeps its focus where nothing in it did.
+  const now = JSON.stringify(store.chats.map((one) => [one.id, one.title, one === chat, conversation.isRunningIn(one)]));
+  if (now !== shownChats) byId("chat-list").replaceChildren(...store.chats.map(chatRow));
+  shownChats = now;
+  byId("no-chats").hidden = store.chats.length > 0;
   byId("chat-title").textContent = chat?.title || "New chat";
   document.title = chat?.title ? `${chat.title} · Millrace` : "Millrace";
 }
@@ -185,6 +189,8 @@ onKeyNeeded((refused) => new Promise((resolve) => {
   dialog.showModal();
 }));
 
+byId("key-cancel").addEventListener("click", () => byId("key-dialog").close());
+
 // --- the model ---
 
 function showModels(models) {
@@ -214,6 +220,9 @@ byId("new-chat").addEventListener("click", newChat);
 byId("new-chat-small").addEventListener("click", newChat);
 
 store.addEventListener("change", showChats);
+store.addEventListener("merge", () => {
+  if (store.chats.includes(conversation.chat)) open(conversation.chat);
+});
 conversation.addEventListener("change", () => {
   showChats();
   showRunning();

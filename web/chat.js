@@ -6,6 +6,7 @@ import { complete } from "./stream.js";
 import { makeTurn } from "./turn.js";
 
 const kSaveEvery_ms = 3000;
+const kPause_ms = 25; // between two drawings
 const kAnnounced = 2000; // characters of an answer that are read out at its end
 
 // A chat's messages as the API takes them. What failed before it began is left out.
@@ -58,8 +59,8 @@ function takeUsage(stats, usage) {
   stats.n_completion = usage.completion_tokens ?? 0;
   stats.n_reasoning = usage.completion_tokens_details?.reasoning_tokens ?? 0;
   const decode_s = stats.last_s - stats.first_s;
-  // The first token is not timed: it came with the prompt.
-  if (decode_s > 0 && stats.n_completion > 1) stats.tokens_per_s = (stats.n_completion - 1) / decode_s;
+  // The first token is not timed: it came with the prompt. A moment is too short to measure.
+  if (decode_s > 0.02 && stats.n_completion > 1) stats.tokens_per_s = (stats.n_completion - 1) / decode_s;
 }
 
 function takeCall(calls, piece) {
@@ -193,7 +194,7 @@ export class Conversation extends EventTarget {
     }
     clearInterval(ticking);
     this.#runs.delete(chat);
-    this.store.touch(chat);
+    if (this.store.chats.includes(chat)) this.store.touch(chat); // it may have been deleted meanwhile
     this.#finish(chat, message);
   }
 
@@ -237,8 +238,8 @@ export class Conversation extends EventTarget {
     this.#changed();
   }
 
-  // Draws at most once per frame, and never for more than a quarter of the time: what one drawing took is
-  // left free three times over before the next.
+  // Draws some 25 times a second, and never for more than a quarter of the time: what one drawing took is left
+  // free three times over before the next.
   #plan(message) {
     if (!this.#turns.has(message)) return;
     this.#dirty = message;
@@ -249,7 +250,7 @@ export class Conversation extends EventTarget {
       this.#turns.get(this.#dirty)?.update();
       this.#dirty = null;
       this.#toEnd();
-      setTimeout(() => this.#rested(), 3 * (performance.now() - begin_ms));
+      setTimeout(() => this.#rested(), Math.max(kPause_ms, 3 * (performance.now() - begin_ms)));
     });
   }
 

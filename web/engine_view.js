@@ -58,16 +58,15 @@ function legend(parts) {
 function requestRow(one) {
   const prefill = one.phase === "prefill";
   const what = {
-    queued: `${formatCount(one.n_prompt)} prompt tokens`,
-    prefill: `${formatCount(one.n_done)} of ${formatCount(one.n_prompt)} prompt tokens`,
-    decode: `${plural(one.n_tokens, "token")} after ${formatCount(one.n_prompt)}`,
+    prefill: `${formatCount(one.n_done)} of `,
+    decode: `${plural(one.n_tokens, "token")} · `,
   }[one.phase] ?? "";
-  const cached = one.n_cached > 0 ? `, ${formatCount(one.n_cached)} cached` : "";
+  const cached = one.n_cached > 0 ? ` (${formatCount(one.n_cached)} cached)` : "";
   return el("li", { class: `request ${one.phase}` },
     el("div", { class: "who" }, el("span", { class: "phase" }, one.phase),
       el("span", { class: "id", title: `${one.id}${one.session ? `\nsession ${one.session}` : ""}` }, one.session || one.id),
       el("span", { class: "dim" }, formatSeconds(one.age_s ?? 0))),
-    el("div", { class: "dim" }, what + cached),
+    el("div", { class: "dim" }, `${what}${formatCount(one.n_prompt)} prompt${cached}`),
     ...(prefill ? [progressBar(one.n_done, one.n_prompt, "prompt computed")] : []));
 }
 
@@ -87,14 +86,16 @@ function treeNode(node, mostHits) {
 const sections = {
   throughput(state, history) {
     return [el("p", { class: "big" }, formatNumber(state.tokens_per_s ?? 0), el("small", {}, " tokens/s")),
-      lineChart(history, kHistory, `Tokens per second over the last ${history.length} seconds`)];
+      lineChart(history, kHistory, `Tokens per second over the last ${history.length} seconds`),
+      el("p", { class: "axis" }, el("span", {}, "2 minutes ago"), el("span", {}, "now"))];
   },
   steps({ step_ms = [] }) {
     if (step_ms.length === 0) return [el("p", { class: "dim" }, "No step has run yet.")];
     const words = [["median", quantile(step_ms, 0.5)], ["p99", quantile(step_ms, 0.99)], ["last", step_ms.at(-1)]];
     return [el("p", { class: "figures" }, ...words.map(([name, ms]) =>
       el("span", {}, el("b", {}, formatNumber(ms)), ` ms ${name}`))),
-    lineChart(step_ms, 100, `Time of the last ${step_ms.length} steps`)];
+    lineChart(step_ms, 100, `Time of the last ${step_ms.length} steps`),
+    el("p", { class: "axis" }, el("span", {}, `last ${plural(step_ms.length, "step")}`), el("span", {}, "now"))];
   },
   requests({ running = [], waiting = [] }) {
     return [el("h3", {}, `Running `, el("span", { class: "count" }, running.length)),

@@ -110,12 +110,8 @@ const readers = {
   },
   list(block, lines, i, depth) {
     block.items = [];
-    while (i < lines.length) {
-      const item = kItem.exec(lines[i]);
-      if (!item || indentOf(lines[i]) > block.indent + 1 || (item[3] !== undefined) !== block.ordered) break;
-      if (kRule.test(lines[i])) break;
+    for (let item; i < lines.length && (item = itemOf(block, lines[i])); )
       i = readItem(block, item, lines, i, depth);
-    }
     return i;
   },
   paragraph(block, lines, i, depth) {
@@ -125,6 +121,13 @@ const readers = {
     return i;
   },
 };
+
+// The beginning of another item of this list.
+function itemOf(list, line) {
+  const item = kItem.exec(line);
+  const fits = item && (item[3] !== undefined) === list.ordered && indentOf(line) <= list.indent + 1;
+  return fits && !kRule.test(line) ? item : null;
+}
 
 // One item and what is indented under it. Models indent by two under "1.", where the letter of CommonMark
 // asks for three, so two are enough.
@@ -140,8 +143,10 @@ function readItem(list, item, lines, i, depth) {
       while (next < lines.length && isBlank(lines[next])) next++;
       const goesOn = next < lines.length && indentOf(lines[next]) >= base + 2;
       if (!goesOn) {
-        const another = next < lines.length && kItem.test(lines[next]) && !kRule.test(lines[next]);
-        if (another) (list.loose = true), (i = next);
+        if (next < lines.length && itemOf(list, lines[next])) {
+          list.loose = true;
+          i = next;
+        }
         break;
       }
       for (; i < next; i++) inner.push("");
@@ -184,8 +189,11 @@ function buildItem(blocks, loose) {
   blocks.forEach((block, i) => {
     if (block.type !== "paragraph") return item.append(build(block));
     const task = i === 0 && kTask.exec(block.text);
-    if (task) item.append(el("span", { class: "task" }, task[1] === " " ? "☐ " : "☑ "));
     const content = inline(task ? block.text.slice(4) : block.text);
+    if (task) {
+      item.className = "task";
+      content.prepend(task[1] === " " ? "☐ " : "☑ ");
+    }
     item.append(loose ? el("p", {}, content) : content);
   });
   return item;

@@ -3,7 +3,7 @@
 import { byId, el } from "./dom.js";
 
 const kNumbers = [
-  { name: "temperature", label: "Temperature", min: 0, max: 5, step: 0.05, hint: "0 always picks the most likely token." },
+  { name: "temperature", label: "Temperature", min: 0, max: 5, step: 0.01, hint: "0 always picks the most likely token." },
   { name: "top_p", label: "Top-p", min: 0, max: 1, step: 0.01, hint: "Nucleus sampling: keep the smallest set with this probability." },
   { name: "top_k", label: "Top-k", min: 0, max: 1000000, step: 1, hint: "Keep only this many of the most likely tokens; 0 keeps all." },
   { name: "min_p", label: "Min-p", min: 0, max: 1, step: 0.01, hint: "Drop tokens less likely than this share of the most likely one." },
@@ -63,13 +63,15 @@ export class Settings {
   }
 
   #number({ name, label, hint, ...range }) {
-    const input = el("input", {
-      type: "number", id: `set-${name}`, name, placeholder: "default", inputmode: "decimal",
-      "aria-describedby": `hint-${name}`, ...range,
-      oninput: () => this.#set(name, input.value === "" || !input.checkValidity() ? undefined : Number(input.value)),
+    const input = el("input", { type: "number", id: `set-${name}`, name, placeholder: "default", inputmode: "decimal",
+      "aria-describedby": `hint-${name}`, ...range });
+    input.addEventListener("input", () => {
+      // The arrows step by hundredths; what lies between is as good.
+      const { badInput, rangeUnderflow, rangeOverflow, stepMismatch } = input.validity;
+      const bad = badInput || rangeUnderflow || rangeOverflow || (range.step === 1 && stepMismatch);
+      input.setAttribute("aria-invalid", String(bad));
+      this.#set(name, bad || input.value === "" ? undefined : Number(input.value));
     });
-    // The arrows step by this, but any number between is as good.
-    if (range.step < 1) input.addEventListener("invalid", (event) => event.preventDefault());
     input.value = this.#values[name] ?? "";
     return el("div", { class: "field" }, el("label", { for: input.id }, label), input,
       el("p", { class: "hint", id: `hint-${name}` }, hint));
@@ -103,7 +105,10 @@ export class Settings {
   #reset() {
     this.#values = {};
     this.store.writeSettings({});
-    for (const { name } of kNumbers) byId(`set-${name}`).value = "";
+    for (const { name } of kNumbers) {
+      byId(`set-${name}`).value = "";
+      byId(`set-${name}`).setAttribute("aria-invalid", "false");
+    }
     byId("reasoning").value = "";
   }
 

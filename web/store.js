@@ -44,6 +44,8 @@ function write(key, value) {
   }
 }
 
+const isRunning = (chat) => chat.messages.some((message) => message.state === "running");
+
 export class Store extends EventTarget {
   chats = [];
 
@@ -68,11 +70,17 @@ export class Store extends EventTarget {
     this.#sort();
   }
 
-  // Another tab wrote: its chats are shown, but one that is open here is not replaced under the user.
+  // Another tab wrote. While an answer runs, here or there, each tab shows its own.
   #merge(key, value) {
     const id = key.slice(kChat.length);
-    if (value === null) this.chats = this.chats.filter((chat) => chat.id !== id);
-    else if (!this.chats.some((chat) => chat.id === id)) this.chats.push(JSON.parse(value));
+    const mine = this.chats.find((chat) => chat.id === id);
+    if (value === null) this.chats = this.chats.filter((chat) => chat !== mine);
+    if (value === null || (mine && isRunning(mine))) return;
+    const theirs = JSON.parse(value);
+    if (isRunning(theirs)) return;
+    if (!mine) return this.chats.push(theirs);
+    Object.assign(mine, theirs);
+    this.dispatchEvent(new Event("merge"));
   }
 
   #sort() {

@@ -82,9 +82,8 @@ export async function* events(body) {
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) return;
-      // A carriage return at the end may be half of a line's end.
-      const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
+      // A carriage return at the end may be half of a line's end, unless nothing follows.
+      const lines = (done ? rest.replace(/\r$/, "\n") : rest + value).split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop();
       for (const line of lines) {
         if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
@@ -92,6 +91,7 @@ export async function* events(body) {
         yield data.join("\n");
         data = [];
       }
+      if (done) return;
     }
   } finally {
     reader.cancel().catch(() => {});

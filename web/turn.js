@@ -141,7 +141,9 @@ export class AssistantTurn {
     this.calls = el("div", { class: "calls" });
     this.sendResults = el("button", { type: "button", class: "primary", hidden: true,
       onclick: () => actions.answerCalls(message, this.#calls.map((view) => view.result.value)) }, "Send results");
-    this.error = el("p", { class: "error", role: "alert", hidden: true });
+    // What failed is said once, not whenever the chat is opened.
+    const live = message.state === "running";
+    this.error = el("p", { class: "error", role: live ? "alert" : undefined, hidden: true });
     this.foot = el("div", { class: "foot" });
     this.node = el("article", { class: "turn assistant", "aria-label": "Answer" }, this.reasoning.box,
       this.waiting, body, this.calls, this.sendResults, this.error, this.foot);
@@ -175,7 +177,7 @@ export class AssistantTurn {
     const thinking = running && !message.content && !message.calls?.length;
     if (!this.#userFolded && reasoning.box.open !== thinking) reasoning.box.open = thinking;
     const seconds = message.stats?.reasoning_s;
-    reasoning.label.textContent = thinking ? "Reasoning…" : seconds ? `Reasoned for ${formatSeconds(seconds)}` : "Reasoning";
+    reasoning.label.textContent = thinking ? "Reasoning…" : seconds >= 0.1 ? `Reasoned for ${formatSeconds(seconds)}` : "Reasoning";
     const box = reasoning.box.lastChild;
     if (thinking) box.scrollTop = box.scrollHeight;
   }
