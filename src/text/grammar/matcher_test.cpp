@@ -18,7 +18,7 @@ Grammar finished(Builder& builder, Piece root) {
 
 Grammar of_schema(std::string_view schema, const SchemaOptions& options = {}) {
   Builder builder;
-  const auto piece = builder.schema(schema, options);
+  auto piece = builder.schema_text(schema, options);
   EXPECT_TRUE(piece.ok()) << piece.status().message();
   return finished(builder, *piece);
 }
@@ -79,7 +79,7 @@ TEST(GrammarMatcher, EndsOnlyWhereTheTextIsWhole) {
 TEST(GrammarMatcher, TakesAControlTokenForItsMarkerAlone) {
   Builder b;
   const std::vector<std::string> stops = {"<tool_call>"};
-  const auto text = b.text_without(stops);
+  auto text = b.text_without(stops);
   ASSERT_TRUE(text.ok());
   const Piece call = b.sequence({b.marker("<tool_call>"), b.literal("1")});
   const Piece other = b.sequence({b.marker("<tool_call>"), b.literal("2")});
@@ -110,7 +110,7 @@ TEST(GrammarMatcher, ToolsAreAlternatives) {
            {"read", R"({"type": "object", "properties": {"path": {"type": "string"}},
                        "required": ["path"]})"},
            {"list", R"({"type": "object", "properties": {}, "additionalProperties": false})"}}) {
-    const auto arguments = b.schema(schema);
+    auto arguments = b.schema_text(schema);
     ASSERT_TRUE(arguments.ok());
     calls.push_back(b.sequence({b.marker("<tool_call>"),
                                 b.literal("\n{\"name\": \"" + name + "\", \"arguments\": "),
