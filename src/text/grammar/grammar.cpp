@@ -75,7 +75,7 @@ Result<Piece> Builder::schema(const nlohmann::ordered_json& schema, const Schema
   return Piece{node};
 }
 
-Result<Piece> Builder::schema(std::string_view text, const SchemaOptions& options) {
+Result<Piece> Builder::schema_text(std::string_view text, const SchemaOptions& options) {
   const auto json = jinja::parse_ordered_json(text);
   if (!json) return error(Code::invalid_argument, "$: the schema is not JSON, or nests too deep");
   return schema(*json, options);

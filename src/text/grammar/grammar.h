@@ -1,6 +1,6 @@
 // What a model may write, as an immutable byte-level grammar, and the builder that composes one:
 //   Builder b;
-//   MILLRACE_ASSIGN(const Piece arguments, b.schema(R"({"type": "object", ...})"));
+//   MILLRACE_ASSIGN(const Piece arguments, b.schema_text(R"({"type": "object", ...})"));
 //   MILLRACE_ASSIGN(const Grammar grammar, b.finish(b.sequence({b.marker("<tool_call>"),
 //       b.literal("\n{\"name\": \"f\", \"arguments\": "), arguments,
 //       b.literal("}\n</tool_call>")})));
@@ -77,7 +77,7 @@ class Builder {
   Piece json_object(bool compact = false);
   // A value that satisfies the schema. What of it is not held is in warnings().
   Result<Piece> schema(const nlohmann::ordered_json& schema, const SchemaOptions& options = {});
-  Result<Piece> schema(std::string_view schema, const SchemaOptions& options = {});
+  Result<Piece> schema_text(std::string_view schema, const SchemaOptions& options = {});
   // Each names its place and keyword: `$.properties.name.pattern: look-ahead is not supported,
   // ignored`.
   std::span<const std::string> warnings() const;

@@ -1,7 +1,7 @@
 #include "text/grammar/matcher.h"
 
 #include <algorithm>
-#include <optional>
+#include <vector>
 
 #include "base/check.h"
 #include "base/utf8.h"
@@ -17,22 +17,31 @@ std::span<const uint8_t> bytes_of(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// The one byte that a config can take; nothing: it is over, or there are several.
-std::optional<uint8_t> only_byte(const Graph& graph, const Config& config) {
-  if (config.node == Config::kDone) return std::nullopt;
+constexpr int kNoByte = -1;
+
+// The one byte that a config can take; kNoByte: it is over, or there are several.
+int only_byte(const Graph& graph, const Config& config) {
+  if (config.node == Config::kDone) return kNoByte;
   const Node& node = graph[config.node];
   if (node.kind == Node::Kind::literal || node.kind == Node::Kind::marker)
     return static_cast<uint8_t>(graph.literal(node)[config.state]);
   const auto state = static_cast<Lexeme::State>(config.state);
-  const bool string = node.kind == Node::Kind::string;
-  if (string && state != Lexeme::kStart) return std::nullopt;
-  if (string) return uint8_t{'"'};
-  const Lexeme& lexeme = *graph.lexemes[node.a];
-  std::optional<uint8_t> only;
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    if (lexeme.step(state, static_cast<uint8_t>(byte)) == Lexeme::kDead) continue;
-    if (only) return std::nullopt;
-    only = static_cast<uint8_t>(byte);
+  if (node.kind == Node::Kind::string) return state == Lexeme::kStart ? '"' : kNoByte;
+  int only = kNoByte;
+  for (int byte = 0; byte < 256; ++byte) {
+    if (graph.lexemes[node.a]->step(state, static_cast<uint8_t>(byte)) == Lexeme::kDead) continue;
+    if (only != kNoByte) return kNoByte;
+    only = byte;
+  }
+  return only;
+}
+
+int only_byte(const Stacks& stacks, Stacks::Set set) {
+  int only = kNoByte;
+  for (size_t i = set.begin; i < set.end; ++i) {
+    const int byte = only_byte(stacks.graph(), stacks[i]);
+    if (byte == kNoByte || (only != kNoByte && only != byte)) return kNoByte;
+    only = byte;
   }
   return only;
 }
@@ -88,19 +97,12 @@ bool Matcher::must_end() const {
 std::string Matcher::forced() {
   std::string out;
   const Stacks::Mark mark = stacks_.mark();
-  for (Stacks::Set set = stacks_.now(); !ended_ && out.size() < kMaxForcedBytes;) {
-    std::optional<uint8_t> only;
-    for (size_t i = set.begin; i < set.end; ++i) {
-      const auto byte = only_byte(stacks_.graph(), stacks_[i]);
-      if (!byte || (only && *only != *byte)) {
-        only.reset();
-        break;
-      }
-      only = byte;
-    }
-    if (!only) break;
-    out += static_cast<char>(*only);
-    set = stacks_.step(set, *only);
+  Stacks::Set set = stacks_.now();
+  while (!ended_ && out.size() < kMaxForcedBytes) {
+    const int byte = only_byte(stacks_, set);
+    if (byte == kNoByte) break;
+    out += static_cast<char>(byte);
+    set = stacks_.step(set, static_cast<uint8_t>(byte));
   }
   stacks_.release(mark);
   return out;

@@ -77,7 +77,8 @@ Result<SchemaCompiler::Additional> SchemaCompiler::pattern_properties(const Json
         give_up(at, "patternProperties", "held only as a single one and without named properties"));
     return Additional{true, parts_.lexeme(standard().plain_string), parts_.json(options_.compact)};
   }
-  const auto& [pattern, value] = *patterns.items().begin();
+  const std::string pattern = patterns.begin().key();
+  const Json& value = patterns.begin().value();
   const At below = at.down("patternProperties");
   MILLRACE_ASSIGN(out.key, string_of_pattern(pattern, {}, pattern, below));
   MILLRACE_ASSIGN(out.value, compile(value, below.down(pattern)));

@@ -114,8 +114,26 @@ void Stacks::run(size_t begin) {
       leave(task.frame);
     else
       enter(task.node, task.frame);
-    if (configs_.size() - begin > 4 * kMaxConfigs) work_.clear();
+    if (configs_.size() - begin > 16 * kMaxConfigs) work_.clear();
   }
+}
+
+// Cuts a sorted set down to its limit: every leaf keeps as many of its stacks as any other.
+void Stacks::thin_out(size_t begin) {
+  const auto same_leaf = [](const Config& a, const Config& b) {
+    return a.node == b.node && a.state == b.state && a.count == b.count;
+  };
+  size_t leaves = 1;
+  for (size_t i = begin + 1; i < configs_.size(); ++i)
+    leaves += same_leaf(configs_[i - 1], configs_[i]) ? 0 : 1;
+  const size_t each = std::max<size_t>(1, kMaxConfigs / leaves);
+  size_t kept = begin, of_leaf = 0;
+  for (size_t i = begin; i < configs_.size(); ++i) {
+    const Config config = configs_[i];
+    of_leaf = kept > begin && same_leaf(configs_[kept - 1], config) ? of_leaf + 1 : 1;
+    if (of_leaf <= each && kept - begin < kMaxConfigs) configs_[kept++] = config;
+  }
+  configs_.resize(kept);
 }
 
 // The set from `begin` on, free of doubles.
@@ -132,7 +150,7 @@ Stacks::Set Stacks::finished(size_t begin) {
     std::sort(first, configs_.end(),
               [&](const Config& a, const Config& b) { return key(a) < key(b); });
     configs_.erase(std::unique(first, configs_.end()), configs_.end());
-    if (configs_.size() - begin > kMaxConfigs) configs_.resize(begin + kMaxConfigs);
+    if (configs_.size() - begin > kMaxConfigs) thin_out(begin);
   }
   return {begin, configs_.size()};
 }

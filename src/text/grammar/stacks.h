@@ -79,6 +79,7 @@ class Stacks {
   void leave(int32_t frame);
   void next_of_repeat(const Frame& frame);
   Set finished(size_t begin);
+  void thin_out(size_t begin);
   void keep(Set set);
   void drop_dead_frames();
 
