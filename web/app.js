@@ -1,10 +1,10 @@
-// Starts the page: the list of chats, the box to write in, the panels, the question for the API key.
-import { Conversation } from "./chat.js";
-import { announce, byId, copyText, el, icon, iconButton, toast } from "./dom.js";
-import { EngineView } from "./engine_view.js";
-import { parseTools, Settings } from "./settings.js";
-import { Store } from "./store.js";
-import { onKeyNeeded, request } from "./stream.js";
+// Starts the page: the list of chats, the box to write in, the panels, the API key.
+import {Conversation} from "./chat.js";
+import {announce, byId, copyText, el, icon, iconButton, toast} from "./dom.js";
+import {EngineView} from "./engine_view.js";
+import {parseTools, Settings} from "./settings.js";
+import {Store} from "./store.js";
+import {onKeyNeeded, request} from "./stream.js";
 
 const store = new Store();
 const settings = new Settings(store);
@@ -43,17 +43,25 @@ function chatRow(chat) {
     open(chat);
     panels.leave();
   };
-  return el("li", { class: conversation.isRunningIn(chat) ? "running" : "" },
-    el("button", { type: "button", class: "title", title, "aria-current": conversation.chat === chat ? "true" : undefined,
-      onclick: choose }, title),
-    iconButton("trash", `Delete chat: ${title}`, () => removeChat(chat)));
+  return el(
+      "li", {class: conversation.isRunningIn(chat) ? "running" : ""},
+      el("button", {
+        type: "button",
+        class: "title",
+        title,
+        "aria-current": conversation.chat === chat ? "true" : undefined,
+        onclick: choose
+      },
+         title),
+      iconButton("trash", `Delete chat: ${title}`, () => removeChat(chat)));
 }
 
 let shownChats = "";
 function showChats() {
-  const { chat } = conversation;
+  const {chat} = conversation;
   // Saving says that something changed, often; the list keeps its focus where nothing in it did.
-  const now = JSON.stringify(store.chats.map((one) => [one.id, one.title, one === chat, conversation.isRunningIn(one)]));
+  const now = JSON.stringify(
+      store.chats.map((one) => [one.id, one.title, one === chat, conversation.isRunningIn(one)]));
   if (now !== shownChats) byId("chat-list").replaceChildren(...store.chats.map(chatRow));
   shownChats = now;
   byId("no-chats").hidden = store.chats.length > 0;
@@ -80,7 +88,7 @@ function showRunning() {
 
 function send() {
   if (conversation.isRunning || box.value.trim() === "") return;
-  const { error } = parseTools(conversation.chat.tools);
+  const {error} = parseTools(conversation.chat.tools);
   if (error) {
     panels.open("settings-panel");
     byId("tools").focus();
@@ -95,8 +103,10 @@ function send() {
 
 byId("composer").addEventListener("submit", (event) => {
   event.preventDefault();
-  if (conversation.isRunning) conversation.stop();
-  else send();
+  if (conversation.isRunning)
+    conversation.stop();
+  else
+    send();
 });
 
 box.addEventListener("input", () => {
@@ -107,7 +117,8 @@ box.addEventListener("input", () => {
 // A touch keyboard has no Shift+Enter, so there Enter is a new line and the button sends.
 box.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-  if (!matchMedia("(any-pointer: fine)").matches && matchMedia("(any-pointer: coarse)").matches) return;
+  if (!matchMedia("(any-pointer: fine)").matches && matchMedia("(any-pointer: coarse)").matches)
+    return;
   event.preventDefault();
   send();
 });
@@ -150,11 +161,13 @@ const panels = {
 
   start() {
     for (const name of this.names)
-      this.button(name).addEventListener("click", () => (this.isOpen(name) ? this.close(name) : this.open(name)));
+      this.button(name).addEventListener(
+          "click", () => (this.isOpen(name) ? this.close(name) : this.open(name)));
     for (const button of document.querySelectorAll("[data-close]"))
       button.addEventListener("click", () => this.close(button.dataset.close));
     byId("backdrop").addEventListener("click", () => this.leave());
-    const arrange = () => this.names.forEach((name) => this.show(name, name === "chats" && this.wide.matches));
+    const arrange = () =>
+        this.names.forEach((name) => this.show(name, name === "chats" && this.wide.matches));
     this.wide.addEventListener("change", arrange);
     arrange();
   },
@@ -162,8 +175,10 @@ const panels = {
 
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || byId("key-dialog").open) return;
-  if (!byId("backdrop").hidden) panels.leave();
-  else if (conversation.isRunning) conversation.stop();
+  if (!byId("backdrop").hidden)
+    panels.leave();
+  else if (conversation.isRunning)
+    conversation.stop();
 });
 
 document.addEventListener("click", async (event) => {
@@ -177,17 +192,18 @@ document.addEventListener("click", async (event) => {
 // --- the API key ---
 
 onKeyNeeded((refused) => new Promise((resolve) => {
-  const dialog = byId("key-dialog");
-  byId("key-note").textContent = refused ? "The server refused the last key." : "This server asks for an API key.";
-  byId("key").value = "";
-  dialog.returnValue = "";
-  dialog.addEventListener("close", () => {
-    const key = byId("key").value.trim();
-    byId("key").value = "";
-    resolve(dialog.returnValue === "use" && key ? key : null);
-  }, { once: true });
-  dialog.showModal();
-}));
+              const dialog = byId("key-dialog");
+              byId("key-note").textContent =
+                  refused ? "The server refused the last key." : "This server asks for an API key.";
+              byId("key").value = "";
+              dialog.returnValue = "";
+              dialog.addEventListener("close", () => {
+                const key = byId("key").value.trim();
+                byId("key").value = "";
+                resolve(dialog.returnValue === "use" && key ? key : null);
+              }, {once: true});
+              dialog.showModal();
+            }));
 
 byId("key-cancel").addEventListener("click", () => byId("key-dialog").close());
 
@@ -195,19 +211,20 @@ byId("key-cancel").addEventListener("click", () => byId("key-dialog").close());
 
 function showModels(models) {
   const select = byId("model");
-  select.replaceChildren(...models.map(({ id }) => el("option", { value: id }, id)));
+  select.replaceChildren(...models.map(({id}) => el("option", {value: id}, id)));
   select.hidden = models.length < 2;
   byId("model-name").hidden = models.length > 1;
   byId("model-name").textContent = models[0]?.id ?? "";
   conversation.model = models[0]?.id ?? "";
   const context = models[0]?.max_model_len ?? models[0]?.meta?.n_ctx;
-  byId("welcome-model").textContent = context
-    ? `${conversation.model}, ${context.toLocaleString("en")} tokens of context` : conversation.model;
+  byId("welcome-model").textContent = context ?
+      `${conversation.model}, ${context.toLocaleString("en")} tokens of context` :
+      conversation.model;
 }
 
 async function loadModels() {
   try {
-    const { data } = await (await request("/v1/models")).json();
+    const {data} = await (await request("/v1/models")).json();
     showModels(data ?? []);
   } catch (error) {
     byId("model-name").textContent = error.status === 401 ? "no key" : "not connected";

@@ -1,5 +1,5 @@
-// The page is built with these alone. Text only ever becomes text nodes, so nothing a model or a tool wrote
-// can turn into markup.
+// The page is built with these alone. Text only ever becomes text nodes, so nothing a model or a
+// tool wrote can turn into markup.
 
 // el("a", { class: "x", onclick: f, hidden: true }, "text", node, null)
 export function el(tag, attributes = {}, ...children) {
@@ -12,7 +12,8 @@ export function svg(tag, attributes = {}, ...children) {
 
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    if (name.startsWith("on"))
+      node.addEventListener(name.slice(2), value);
     else if (value !== undefined && value !== null && value !== false)
       node.setAttribute(name, value === true ? "" : value);
   }
@@ -23,26 +24,24 @@ function fill(node, attributes, children) {
 export const byId = (id) => document.getElementById(id);
 
 export function icon(name) {
-  return svg("svg", { class: "icon", "aria-hidden": "true" }, svg("use", { href: `#i-${name}` }));
+  return svg("svg", {class: "icon", "aria-hidden": "true"}, svg("use", {href: `#i-${name}`}));
 }
 
 export function iconButton(name, label, onclick) {
-  return el("button", { type: "button", class: "quiet", title: label, "aria-label": label, onclick },
-    icon(name));
+  return el(
+      "button", {type: "button", class: "quiet", title: label, "aria-label": label, onclick},
+      icon(name));
 }
 
 // Says something to a screen reader; nothing is seen.
-export function announce(text) {
-  byId("status").textContent = text;
-}
+export function announce(text) { byId("status").textContent = text; }
 
 let toastTimer;
 // A short message at the bottom, with at most one thing to do about it.
 export function toast(text, action, act) {
   const box = byId("toast");
   const close = () => (box.hidden = true);
-  const button = action &&
-    el("button", { type: "button", onclick: () => (close(), act()) }, action);
+  const button = action && el("button", {type: "button", onclick: () => (close(), act())}, action);
   box.replaceChildren(el("span", {}, text), ...(button ? [button] : []));
   box.hidden = false;
   clearTimeout(toastTimer);
@@ -54,7 +53,7 @@ export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    const box = el("textarea", { class: "unseen", readonly: true });
+    const box = el("textarea", {class: "unseen", readonly: true});
     box.value = text;
     const focused = document.activeElement;
     document.body.append(box);
@@ -66,8 +65,8 @@ export async function copyText(text) {
   announce("Copied");
 }
 
-const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const whole = new Intl.NumberFormat("en", {maximumFractionDigits: 0});
+const short = new Intl.NumberFormat("en", {maximumSignificantDigits: 3});
 
 export const formatCount = (n) => whole.format(n);
 export const formatNumber = (x) => (Math.abs(x) >= 100 ? whole : short).format(x);
@@ -78,5 +77,6 @@ export function formatSeconds(s) {
   const minutes = Math.floor(s / 60);
   if (minutes < 60) return `${minutes} min ${Math.floor(s % 60)} s`;
   const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  return hours < 48 ? `${hours} h ${minutes % 60} min` :
+                      `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }

@@ -1,30 +1,35 @@
-// Markdown as DOM nodes: the part of CommonMark and GitHub's tables that models write. No HTML passes through
-// and nothing is loaded: text becomes text nodes, images become links, links are http(s) only. Every scan is
-// linear in its text and nesting is bounded, because what a model writes can be hostile.
-import { el, icon } from "./dom.js";
-import { inline } from "./markdown_inline.js";
+// Markdown as DOM nodes: the part of CommonMark and GitHub's tables that models write. No HTML
+// passes through and nothing is loaded: text becomes text nodes, images become links, links are
+// http(s) only. Every scan is linear in its text and nesting is bounded, because what a model
+// writes can be hostile.
+import {el, icon} from "./dom.js";
+import {inline} from "./markdown_inline.js";
 
-const kMaxDepth = 12; // of quotes and lists; deeper ones are shown as text
+const kMaxDepth = 12;  // of quotes and lists; deeper ones are shown as text
 
-const kFence = /^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)/;
+const kMaxIndent = 100;  // characters; nothing begins deeper
+
+const kFence = /^[ \t]{0,99}(`{3,}|~{3,})[ \t]*([^\s`]*)/;
 const kHeading = /^ {0,3}(#{1,6})(?:[ \t]|$)/;
 const kRule = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
 const kQuote = /^ {0,3}> ?/;
-const kItem = /^([ \t]*)([-*+]|(\d{1,9})[.)])(?:([ \t]+)(?=\S)|\s*$)/;
+const kItem = /^([ \t]{0,99})([-*+]|(\d{1,9})[.)])(?:([ \t]+)(?=\S)|\s*$)/;
 
 const isBlank = (line) => !/\S/.test(line);
 
-// Columns of white space at a line's beginning; a tab is four.
+// Columns of white space at a line's beginning, as far as they matter; a tab is four.
 function indentOf(line) {
   let n = 0;
-  for (let i = 0; line[i] === " " || line[i] === "\t"; i++) n += line[i] === "\t" ? 4 : 1;
+  for (let i = 0; i < kMaxIndent && (line[i] === " " || line[i] === "\t"); i++)
+    n += line[i] === "\t" ? 4 : 1;
   return n;
 }
 
 // The line less as many columns of white space, or all that it has.
 function outdent(line, columns) {
   let i = 0;
-  for (; columns > 0 && (line[i] === " " || line[i] === "\t"); i++) columns -= line[i] === "\t" ? 4 : 1;
+  for (; columns > 0 && (line[i] === " " || line[i] === "\t"); i++)
+    columns -= line[i] === "\t" ? 4 : 1;
   return line.slice(i);
 }
 
@@ -32,7 +37,7 @@ function fenceOf(line) {
   const match = kFence.exec(line);
   // A backtick after the opening run makes it a code span.
   if (!match || (match[1][0] === "`" && line.includes("`", match[0].length))) return null;
-  return { indent: indentOf(line), mark: match[1], language: match[2] };
+  return {indent: indentOf(line), mark: match[1], language: match[2]};
 }
 
 function closesFence(line, mark) {
@@ -44,9 +49,12 @@ function splitCells(line) {
   const cells = [""];
   const text = line.trim().replace(/^\|/, "");
   for (let i = 0; i < text.length; i++) {
-    if (text[i] === "\\" && text[i + 1] === "|") cells[cells.length - 1] += text[++i];
-    else if (text[i] === "|") cells.push("");
-    else cells[cells.length - 1] += text[i];
+    if (text[i] === "\\" && text[i + 1] === "|")
+      cells[cells.length - 1] += text[++i];
+    else if (text[i] === "|")
+      cells.push("");
+    else
+      cells[cells.length - 1] += text[i];
   }
   if (cells.length > 1 && isBlank(cells.at(-1))) cells.pop();
   return cells.map((cell) => cell.trim());
@@ -55,7 +63,8 @@ function splitCells(line) {
 // The alignments that the row under a table's head gives, or null where there is no table.
 function tableAt(lines, i) {
   const under = lines[i + 1];
-  if (!lines[i].includes("|") || under === undefined || !under.includes("-") || !/^[\s|:-]+$/.test(under))
+  if (!lines[i].includes("|") || under === undefined || !under.includes("-") ||
+      !/^[\s|:-]+$/.test(under))
     return null;
   const marks = splitCells(under);
   if (!marks.every((mark) => /^:?-+:?$/.test(mark)) || marks.length !== splitCells(lines[i]).length)
@@ -67,19 +76,20 @@ function tableAt(lines, i) {
 function opener(lines, i, depth, inParagraph) {
   const line = lines[i];
   const fence = fenceOf(line);
-  if (fence) return { type: "code", ...fence };
+  if (fence) return {type: "code", ...fence};
   const heading = kHeading.exec(line);
-  if (heading) return { type: "heading", level: heading[1].length };
-  if (kRule.test(line)) return { type: "rule" };
+  if (heading) return {type: "heading", level: heading[1].length};
+  if (kRule.test(line)) return {type: "rule"};
   const aligns = tableAt(lines, i);
-  if (aligns) return { type: "table", aligns };
+  if (aligns) return {type: "table", aligns};
   if (depth >= kMaxDepth) return null;
-  if (kQuote.test(line)) return { type: "quote" };
+  if (kQuote.test(line)) return {type: "quote"};
   const item = kItem.exec(line);
   if (!item) return null;
   // In a paragraph a line such as "1984. A novel" is more likely text.
-  if (inParagraph && (item[4] === undefined || (item[3] !== undefined && item[3] !== "1"))) return null;
-  return { type: "list", ordered: item[3] !== undefined, start: item[3], indent: indentOf(line) };
+  if (inParagraph && (item[4] === undefined || (item[3] !== undefined && item[3] !== "1")))
+    return null;
+  return {type: "list", ordered: item[3] !== undefined, start: item[3], indent: indentOf(line)};
 }
 
 // Each reads one block that begins at line i, fills it in and returns the line after it.
@@ -110,7 +120,7 @@ const readers = {
   },
   list(block, lines, i, depth) {
     block.items = [];
-    for (let item; i < lines.length && (item = itemOf(block, lines[i])); )
+    for (let item; i < lines.length && (item = itemOf(block, lines[i]));)
       i = readItem(block, item, lines, i, depth);
     return i;
   },
@@ -125,12 +135,13 @@ const readers = {
 // The beginning of another item of this list.
 function itemOf(list, line) {
   const item = kItem.exec(line);
-  const fits = item && (item[3] !== undefined) === list.ordered && indentOf(line) <= list.indent + 1;
+  const fits =
+      item && (item[3] !== undefined) === list.ordered && indentOf(line) <= list.indent + 1;
   return fits && !kRule.test(line) ? item : null;
 }
 
-// One item and what is indented under it. Models indent by two under "1.", where the letter of CommonMark
-// asks for three, so two are enough.
+// One item and what is indented under it. Models indent by two under "1.", where the letter of
+// CommonMark asks for three, so two are enough.
 function readItem(list, item, lines, i, depth) {
   const base = indentOf(lines[i]);
   const gap = item[4]?.length ?? 1;
@@ -168,12 +179,12 @@ function readItem(list, item, lines, i, depth) {
 // The blocks of these lines; each knows its lines as [from, to).
 function parse(lines, depth) {
   const blocks = [];
-  for (let i = 0; i < lines.length; ) {
+  for (let i = 0; i < lines.length;) {
     if (isBlank(lines[i])) {
       i++;
       continue;
     }
-    const block = opener(lines, i, depth, false) ?? { type: "paragraph" };
+    const block = opener(lines, i, depth, false) ?? {type: "paragraph"};
     block.from = i;
     block.to = readers[block.type](block, lines, i, depth);
     i = Math.max(i + 1, block.to);
@@ -202,39 +213,40 @@ function buildItem(blocks, loose) {
 const builders = {
   paragraph: (block) => el("p", {}, inline(block.text)),
   // The page's own headings are h1 and h2.
-  heading: (block) => el(`h${Math.min(block.level + 2, 6)}`, { class: `h${block.level}` }, inline(block.text)),
+  heading: (block) =>
+      el(`h${Math.min(block.level + 2, 6)}`, {class: `h${block.level}`}, inline(block.text)),
   rule: () => el("hr"),
   quote: (block) => el("blockquote", {}, ...block.blocks.map(build)),
-  list: (block) =>
-    el(block.ordered ? "ol" : "ul", block.ordered && block.start !== "1" ? { start: block.start } : {},
+  list: (block) => el(
+      block.ordered ? "ol" : "ul", block.ordered && block.start !== "1" ? {start: block.start} : {},
       ...block.items.map((item) => buildItem(item, block.loose))),
   table(block) {
     const row = (cells, tag) =>
-      el("tr", {}, ...cells.map((cell, i) => el(tag, { class: block.aligns[i] }, inline(cell))));
+        el("tr", {}, ...cells.map((cell, i) => el(tag, {class: block.aligns[i]}, inline(cell))));
     const [head, ...body] = block.rows;
-    return el("div", { class: "table", tabindex: "0", role: "group", "aria-label": "Table" },
-      el("table", {}, el("thead", {}, row(head, "th")),
-        el("tbody", {}, ...body.map((cells) => row(cells, "td")))));
+    return el(
+        "div", {class: "table", tabindex: "0", role: "group", "aria-label": "Table"},
+        el("table", {}, el("thead", {}, row(head, "th")),
+           el("tbody", {}, ...body.map((cells) => row(cells, "td")))));
   },
   code: (block) =>
-    el("figure", { class: "code" },
-      el("figcaption", {}, el("span", {}, block.language || "text"),
-        el("button", { type: "button", class: "quiet copy", "aria-label": "Copy code" }, icon("copy"), "Copy")),
-      el("pre", { tabindex: "0" }, el("code", {}, document.createTextNode(block.text)))),
+      el("figure", {class: "code"},
+         el("figcaption", {}, el("span", {}, block.language || "text"),
+            el("button", {type: "button", class: "quiet copy", "aria-label": "Copy code"},
+               icon("copy"), "Copy")),
+         el("pre", {tabindex: "0"}, el("code", {}, document.createTextNode(block.text)))),
 };
 
 const build = (block) => builders[block.type](block);
 
-// Shows a text that grows. What can no longer change is left alone, so that a long answer costs no more per
-// token than a short one: only the last two blocks are parsed again. Two, because a block's kind is settled
-// by its first two lines, and those are whole once another block follows.
+// Shows a text that grows. What can no longer change is left alone, so that a long answer costs no
+// more per token than a short one: only the last two blocks are parsed again. Two, because a
+// block's kind is settled by its first two lines, and those are whole once another block follows.
 export class MarkdownView {
-  #settled = 0; // characters of the text whose nodes are final
-  #tail = []; // {source, type, node} of the blocks after them
+  #settled = 0;  // characters of the text whose nodes are final
+  #tail = [];    // {source, type, node} of the blocks after them
 
-  constructor(root) {
-    this.root = root;
-  }
+  constructor(root) { this.root = root; }
 
   // `text` begins with what was shown before.
   update(text) {
@@ -258,17 +270,21 @@ export class MarkdownView {
     if (old?.source === source && old.type === block.type) return old;
     if (old?.type === "code" && block.type === "code" && old.mark === lines[block.from]) {
       grow(old.node.querySelector("code").firstChild, block.text);
-      return { ...old, source };
+      return {...old, source};
     }
     const node = build(block);
-    if (old) old.node.replaceWith(node);
-    else this.root.append(node);
-    return { source, type: block.type, mark: lines[block.from], node };
+    if (old)
+      old.node.replaceWith(node);
+    else
+      this.root.append(node);
+    return {source, type: block.type, mark: lines[block.from], node};
   }
 }
 
 // Sets a text node's text; where it only grows, what is there keeps its layout and selection.
 export function grow(node, text) {
-  if (text.startsWith(node.data)) node.appendData(text.slice(node.data.length));
-  else node.data = text;
+  if (text.startsWith(node.data))
+    node.appendData(text.slice(node.data.length));
+  else
+    node.data = text;
 }

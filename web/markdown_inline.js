@@ -1,12 +1,17 @@
-// What stands inside a line of Markdown: emphasis, code, links, line breaks. One pass over the text with a
-// stack of what is open; a mark that is never closed is text. See markdown.js for what is not passed through.
-import { el } from "./dom.js";
+// What stands inside a line of Markdown: emphasis, code, links, line breaks. One pass over the text
+// with a stack of what is open; a mark that is never closed is text. See markdown.js for what is
+// not passed through.
+import {el} from "./dom.js";
 
-const kMaxOpen = 24; // elements inside each other; more marks are text
-const kMaxRun = 6; // a longer row of asterisks is text
+const kMaxOpen = 24;  // elements inside each other; more marks are text
+const kMaxRun = 6;    // a longer row of asterisks is text
 
 const kPlain = /[^\\`*_~[\]!<\nh]+/y;
-const kDestination = /\(\s{0,9}(?:<([^<>\n]{0,2000})>|((?:[^\s()<>]|\([^\s()<>]{0,500}\)){0,2000}))(?:\s{1,9}["'(][^"'()\n]{0,500}["')])?\s{0,9}\)/y;
+// (address "title"), the address in angle brackets or with at most one level of brackets inside.
+const kInAngles = /<([^<>\n]{0,2000})>/.source;
+const kAddress = /((?:[^\s()<>]|\([^\s()<>]{0,500}\)){0,2000})/.source;
+const kTitle = /(?:\s{1,9}["'(][^"'()\n]{0,500}["')])?/.source;
+const kDestination = new RegExp(`\\(\\s{0,9}(?:${kInAngles}|${kAddress})${kTitle}\\s{0,9}\\)`, "y");
 const kUrl = /https?:\/\/[^\s<>"`[\]]+/y;
 const kAngleUrl = /<(https?:\/\/[^\s<>]{1,2000})>/y;
 const kBreak = /<br\s{0,3}\/?>/iy;
@@ -38,15 +43,16 @@ function into(parent, nodes) {
 }
 
 function link(href, nodes) {
-  return into(el("a", { href, title: href, target: "_blank", rel: "noopener noreferrer nofollow" }), nodes);
+  return into(
+      el("a", {href, title: href, target: "_blank", rel: "noopener noreferrer nofollow"}), nodes);
 }
 
 class Parser {
   constructor(text) {
     this.text = text;
     this.i = 0;
-    this.open = [{ mark: "", nodes: [] }]; // what is open, the innermost last
-    this.ticks = new Map(); // length of a run of backticks -> where such runs are, first one last
+    this.open = [{mark: "", nodes: []}];  // what is open, the innermost last
+    this.ticks = new Map();  // length of a run of backticks -> where such runs are, first one last
     for (const run of [...text.matchAll(/`+/g)].reverse()) {
       const n = run[0].length;
       this.ticks.get(n)?.push(run.index) ?? this.ticks.set(n, [run.index]);
@@ -55,8 +61,10 @@ class Parser {
 
   add(node) {
     const nodes = this.open.at(-1).nodes;
-    if (typeof node === "string" && typeof nodes.at(-1) === "string") nodes[nodes.length - 1] += node;
-    else nodes.push(node);
+    if (typeof node === "string" && typeof nodes.at(-1) === "string")
+      nodes[nodes.length - 1] += node;
+    else
+      nodes.push(node);
   }
 
   // Takes what was opened after frame `n` for text.
@@ -85,14 +93,22 @@ class Parser {
   }
 
   special(c) {
-    if (c === "\\") this.escape();
-    else if (c === "`") this.code();
-    else if (c === "*" || c === "_" || c === "~") this.emphasis(c);
-    else if (c === "[") this.openBracket(c);
-    else if (c === "!" && this.text[this.i + 1] === "[") this.openBracket("![");
-    else if (c === "]") this.closeBracket();
-    else if (c === "\n") this.newline();
-    else if (!this.address(c)) this.literal(c);
+    if (c === "\\")
+      this.escape();
+    else if (c === "`")
+      this.code();
+    else if (c === "*" || c === "_" || c === "~")
+      this.emphasis(c);
+    else if (c === "[")
+      this.openBracket(c);
+    else if (c === "!" && this.text[this.i + 1] === "[")
+      this.openBracket("![");
+    else if (c === "]")
+      this.closeBracket();
+    else if (c === "\n")
+      this.newline();
+    else if (!this.address(c))
+      this.literal(c);
   }
 
   literal(text) {
@@ -147,8 +163,9 @@ class Parser {
     const rest = closes ? this.close(c, n, opens) : n;
     if (rest === 0) return;
     if (opens && this.open.length < kMaxOpen)
-      this.open.push({ mark: c, count: rest, n, closes, nodes: [] });
-    else this.add(c.repeat(rest));
+      this.open.push({mark: c, count: rest, n, closes, nodes: []});
+    else
+      this.add(c.repeat(rest));
   }
 
   // The innermost opening that a run of `n` closes; links bound it.
@@ -166,7 +183,7 @@ class Parser {
   // Closes what it can; returns what is left of the run.
   close(c, n, opens) {
     let rest = n;
-    for (let k; rest > 0 && (k = this.opening(c, n, opens)) > 0; ) {
+    for (let k; rest > 0 && (k = this.opening(c, n, opens)) > 0;) {
       this.collapse(k);
       const frame = this.open[k];
       const used = Math.min(rest, frame.count, 2);
@@ -184,7 +201,7 @@ class Parser {
 
   openBracket(text) {
     if (this.open.length >= kMaxOpen) return this.literal(text);
-    this.open.push({ mark: "[", text, nodes: [] });
+    this.open.push({mark: "[", text, nodes: []});
     this.i += text.length;
   }
 
@@ -199,13 +216,16 @@ class Parser {
     this.collapse(k);
     const frame = this.open.pop();
     const href = !frame.hasLink && safeUrl(destination[1] ?? destination[2]);
-    if (href) this.add(link(href, frame.nodes.length ? frame.nodes : [href]));
-    else for (const node of frame.nodes) this.add(node);
+    if (href)
+      this.add(link(href, frame.nodes.length ? frame.nodes : [href]));
+    else
+      for (const node of frame.nodes) this.add(node);
     if (href || frame.hasLink) this.open.at(-1).hasLink = true;
     this.i += 1 + destination[0].length;
   }
 
-  // A bare address, one in angle brackets, or the one tag that is known: <br>, for lines in table cells.
+  // A bare address, one in angle brackets, or the one tag that is known: <br>, for lines in table
+  // cells.
   address(c) {
     if (c === "<") {
       const found = at(kBreak, this.text, this.i) ?? at(kAngleUrl, this.text, this.i);
@@ -231,6 +251,4 @@ class Parser {
   }
 }
 
-export function inline(text) {
-  return new Parser(text).run();
-}
+export function inline(text) { return new Parser(text).run(); }

@@ -1,14 +1,21 @@
-// The settings panel: how answers are sampled, for every chat, and what one chat begins with. A field left
-// empty is not sent, so the server's default holds.
-import { byId, el } from "./dom.js";
+// The settings panel: how answers are sampled, for every chat, and what one chat begins with. A
+// field left empty is not sent, so the server's default holds.
+import {byId, el} from "./dom.js";
 
+// name, label, least, most, step, what it does
 const kNumbers = [
-  { name: "temperature", label: "Temperature", min: 0, max: 5, step: 0.01, hint: "0 always picks the most likely token." },
-  { name: "top_p", label: "Top-p", min: 0, max: 1, step: 0.01, hint: "Nucleus sampling: keep the smallest set with this probability." },
-  { name: "top_k", label: "Top-k", min: 0, max: 1000000, step: 1, hint: "Keep only this many of the most likely tokens; 0 keeps all." },
-  { name: "min_p", label: "Min-p", min: 0, max: 1, step: 0.01, hint: "Drop tokens less likely than this share of the most likely one." },
-  { name: "seed", label: "Seed", min: 0, max: Number.MAX_SAFE_INTEGER, step: 1, hint: "The same seed gives the same answer. Empty: the server draws one." },
-  { name: "max_tokens", label: "Max tokens", min: 1, max: 100000000, step: 1, hint: "The longest answer. Empty: until the model ends or the context is full." },
+  ["temperature", "Temperature", 0, 5, 0.01, "0 always picks the most likely token."],
+  ["top_p", "Top-p", 0, 1, 0.01, "Nucleus sampling: keep the smallest set with this probability."],
+  ["top_k", "Top-k", 0, 1e6, 1, "Keep only this many of the most likely tokens; 0 keeps all."],
+  ["min_p", "Min-p", 0, 1, 0.01, "Drop tokens less likely than this share of the most likely one."],
+  [
+    "seed", "Seed", 0, 2 ** 53 - 1, 1,
+    "The same seed gives the same answer. Empty: drawn by the server."
+  ],
+  [
+    "max_tokens", "Max tokens", 1, 1e8, 1,
+    "The longest answer. Empty: as long as the context allows."
+  ],
 ];
 
 const kExampleTools = [
@@ -19,7 +26,7 @@ const kExampleTools = [
       description: "The current weather in a city",
       parameters: {
         type: "object",
-        properties: { city: { type: "string" }, unit: { enum: ["celsius", "fahrenheit"] } },
+        properties: {city: {type: "string"}, unit: {enum: ["celsius", "fahrenheit"]}},
         required: ["city"],
       },
     },
@@ -28,18 +35,19 @@ const kExampleTools = [
 
 // The tools of a chat's JSON, or an error. Bare functions ({name, parameters}) are taken too.
 export function parseTools(text) {
-  if (text.trim() === "") return { tools: null };
+  if (text.trim() === "") return {tools: null};
   let list;
   try {
     list = JSON.parse(text);
   } catch (error) {
-    return { error: `Tools are not valid JSON: ${error.message}` };
+    return {error: `Tools are not valid JSON: ${error.message}`};
   }
   if (!Array.isArray(list)) list = [list];
-  const tools = list.map((tool) => (tool?.name && !tool.function ? { type: "function", function: tool } : tool));
+  const tools = list.map(
+      (tool) => (tool?.name && !tool.function ? {type: "function", function: tool} : tool));
   if (tools.some((tool) => typeof tool?.function?.name !== "string"))
-    return { error: "Each tool needs a name: {\"type\": \"function\", \"function\": {\"name\": …}}" };
-  return { tools };
+    return {error: `Each tool needs a name: {"type": "function", "function": {"name": …}}`};
+  return {tools};
 }
 
 export class Settings {
@@ -62,19 +70,28 @@ export class Settings {
     byId("settings-reset").addEventListener("click", () => this.#reset());
   }
 
-  #number({ name, label, hint, ...range }) {
-    const input = el("input", { type: "number", id: `set-${name}`, name, placeholder: "default", inputmode: "decimal",
-      "aria-describedby": `hint-${name}`, ...range });
+  #number([name, label, min, max, step, hint]) {
+    const input = el("input", {
+      type: "number",
+      id: `set-${name}`,
+      name,
+      placeholder: "default",
+      inputmode: "decimal",
+      "aria-describedby": `hint-${name}`,
+      min,
+      max,
+      step
+    });
     input.addEventListener("input", () => {
       // The arrows step by hundredths; what lies between is as good.
-      const { badInput, rangeUnderflow, rangeOverflow, stepMismatch } = input.validity;
-      const bad = badInput || rangeUnderflow || rangeOverflow || (range.step === 1 && stepMismatch);
+      const {badInput, rangeUnderflow, rangeOverflow, stepMismatch} = input.validity;
+      const bad = badInput || rangeUnderflow || rangeOverflow || (step === 1 && stepMismatch);
       input.setAttribute("aria-invalid", String(bad));
       this.#set(name, bad || input.value === "" ? undefined : Number(input.value));
     });
     input.value = this.#values[name] ?? "";
-    return el("div", { class: "field" }, el("label", { for: input.id }, label), input,
-      el("p", { class: "hint", id: `hint-${name}` }, hint));
+    return el("div", {class: "field"}, el("label", { for: input.id
+              }, label), input, el("p", {class: "hint", id: `hint-${name}`}, hint));
   }
 
   #reasoning() {
@@ -92,7 +109,7 @@ export class Settings {
   }
 
   #showToolsError() {
-    const { error } = parseTools(byId("tools").value);
+    const {error} = parseTools(byId("tools").value);
     byId("tools-error").textContent = error ?? "";
     byId("tools").setAttribute("aria-invalid", String(Boolean(error)));
   }
@@ -105,7 +122,7 @@ export class Settings {
   #reset() {
     this.#values = {};
     this.store.writeSettings({});
-    for (const { name } of kNumbers) {
+    for (const [name] of kNumbers) {
       byId(`set-${name}`).value = "";
       byId(`set-${name}`).setAttribute("aria-invalid", "false");
     }
@@ -121,8 +138,8 @@ export class Settings {
 
   // The fields of a request.
   fields() {
-    const { reasoning, ...numbers } = this.#values;
-    if (reasoning) numbers.chat_template_kwargs = { enable_thinking: reasoning === "on" };
+    const {reasoning, ...numbers} = this.#values;
+    if (reasoning) numbers.chat_template_kwargs = {enable_thinking: reasoning === "on"};
     return numbers;
   }
 }

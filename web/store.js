@@ -1,11 +1,11 @@
-// What the browser keeps: one item per chat, so that two tabs never overwrite each other's chats, and one for
-// the settings. Where storage is blocked or full, things last until the page is closed.
+// What the browser keeps: one item per chat, so that two tabs never overwrite each other's chats,
+// and one for the settings. Where storage is blocked or full, things last until the page is closed.
 //
 // A chat: {id, title, updated, system, tools, messages}. A message is one of
 //   {role: "user", content}
 //   {role: "assistant", content, reasoning, calls: [{id, name, arguments}], state, error, stats}
 //   {role: "tool", id, name, content}
-import { toast } from "./dom.js";
+import {toast} from "./dom.js";
 
 const kChat = "millrace.chat.";
 const kSettings = "millrace.settings";
@@ -39,7 +39,9 @@ function write(key, value) {
   try {
     localStorage.setItem(key, JSON.stringify(value));
   } catch {
-    if (!warned) toast("This browser's storage is full or blocked: new messages are lost when the page closes.");
+    if (!warned)
+      toast(
+          "This browser's storage is full or blocked: new messages are lost when the page closes.");
     warned = true;
   }
 }
@@ -61,12 +63,13 @@ export class Store extends EventTarget {
 
   #load() {
     this.chats = keys()
-      .filter((key) => key.startsWith(kChat))
-      .map(read)
-      .filter((chat) => Array.isArray(chat?.messages));
+                     .filter((key) => key.startsWith(kChat))
+                     .map(read)
+                     .filter((chat) => Array.isArray(chat?.messages));
     // An answer that was streaming when the page was closed has ended.
     for (const chat of this.chats)
-      for (const message of chat.messages) if (message.state === "running") message.state = "stopped";
+      for (const message of chat.messages)
+        if (message.state === "running") message.state = "stopped";
     this.#sort();
   }
 
@@ -83,9 +86,7 @@ export class Store extends EventTarget {
     this.dispatchEvent(new Event("merge"));
   }
 
-  #sort() {
-    this.chats.sort((a, b) => b.updated - a.updated);
-  }
+  #sort() { this.chats.sort((a, b) => b.updated - a.updated); }
 
   #changed() {
     this.#sort();
@@ -95,7 +96,14 @@ export class Store extends EventTarget {
   // A new chat is kept once it has a message. It begins with the instructions of the last one.
   create(from) {
     const id = Date.now().toString(36) + Math.random().toString(36).slice(2, 8);
-    return { id, title: "", updated: Date.now(), system: from?.system ?? "", tools: from?.tools ?? "", messages: [] };
+    return {
+      id,
+      title: "",
+      updated: Date.now(),
+      system: from?.system ?? "",
+      tools: from?.tools ?? "",
+      messages: []
+    };
   }
 
   save(chat) {
@@ -118,11 +126,7 @@ export class Store extends EventTarget {
     this.#changed();
   }
 
-  readSettings() {
-    return read(kSettings) ?? {};
-  }
+  readSettings() { return read(kSettings) ?? {}; }
 
-  writeSettings(settings) {
-    write(kSettings, settings);
-  }
+  writeSettings(settings) { write(kSettings, settings); }
 }

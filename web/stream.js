@@ -1,12 +1,10 @@
 // Talks to the server: requests with the API key, errors as one type, and answers as they stream.
 
 const kKeyItem = "millrace.key";
-let askForKey = async () => null; // resolves to a key, or null where the user gave none
-let asking = null; // the one question that all requests wait for
+let askForKey = async () => null;  // resolves to a key, or null where the user gave none
+let asking = null;                 // the one question that all requests wait for
 
-export function onKeyNeeded(ask) {
-  askForKey = ask;
-}
+export function onKeyNeeded(ask) { askForKey = ask; }
 
 export class ApiError extends Error {
   constructor(message, status = 0) {
@@ -57,13 +55,13 @@ async function errorOf(response) {
 }
 
 // A response that is OK, or an ApiError. `ask`: whether a 401 asks for the key.
-export async function request(path, { ask = true, headers = {}, ...options } = {}) {
+export async function request(path, {ask = true, headers = {}, ...options} = {}) {
   for (;;) {
     const key = readKey();
-    const sent = key ? { ...headers, Authorization: `Bearer ${key}` } : headers;
+    const sent = key ? {...headers, Authorization: `Bearer ${key}`} : headers;
     let response;
     try {
-      response = await fetch(path, { ...options, headers: sent, cache: "no-store" });
+      response = await fetch(path, {...options, headers: sent, cache: "no-store"});
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new ApiError("Cannot reach the server. Is it still running?");
@@ -75,13 +73,14 @@ export async function request(path, { ask = true, headers = {}, ...options } = {
   }
 }
 
-// The data of server-sent events. Comments, which keep a silent connection alive, and other fields are skipped.
+// The data of server-sent events. Comments, which keep a silent connection alive, and other fields
+// are skipped.
 export async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "", data = [];
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const {done, value} = await reader.read();
       // A carriage return at the end may be half of a line's end, unless nothing follows.
       const lines = (done ? rest.replace(/\r$/, "\n") : rest + value).split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop();
@@ -102,8 +101,8 @@ export async function* events(body) {
 export async function* complete(body, signal) {
   const response = await request("/v1/chat/completions", {
     method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
+    headers: {"Content-Type": "application/json"},
+    body: JSON.stringify({...body, stream: true, stream_options: {include_usage: true}}),
     signal,
   });
   try {

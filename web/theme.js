@@ -1,5 +1,5 @@
-// Runs before the page is drawn, so that a chosen theme never flashes the other one. No choice means the
-// system's own.
+// Runs before the page is drawn, so that a chosen theme never flashes the other one. No choice
+// means the system's own.
 {
   const root = document.documentElement;
   const order = ["auto", "light", "dark"];
@@ -7,7 +7,7 @@
     try {
       return localStorage.getItem("millrace.theme") ?? "auto";
     } catch {
-      return "auto"; // storage is blocked
+      return "auto";  // storage is blocked
     }
   };
   const show = (theme) => {

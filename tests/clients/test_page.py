@@ -1,118 +1,16 @@
-"""The page of web/ in a real browser: Debian's chromium driven by PyPI's playwright, against a scripted server.
-MILLRACE_SCREENSHOTS=FOLDER also saves what it looks like."""
+"""The page of web/ in a real browser, against a scripted server. MILLRACE_SCREENSHOTS=FOLDER also saves what it
+looks like."""
 
 import json
 import os
 import pathlib
 import re
-import shutil
 import threading
 import time
 
 import pytest
-from page_server import ENGINE, WEB, PageServer, answer, chunk
-
-CHROMIUM = shutil.which("chromium")
-if CHROMIUM is None:
-    pytest.skip("the page is not tested: chromium is missing (apt-get install chromium)", allow_module_level=True)
-sync_api = pytest.importorskip("playwright.sync_api", reason="the page is not tested: playwright is missing (PyPI)")
-expect = sync_api.expect
-expect.set_options(timeout=10_000)
-
-PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
-WATCH_CSP = """addEventListener('securitypolicyviolation',
-    (e) => console.error('CSP: ' + e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sourceFile + ' ' + e.sample));"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def server():
-    server = PageServer()
-    yield server
-    server.close()
-
-
-class Opened:
-    """Pages of one browser context; at the end nothing went to the console and nothing to another host."""
-
-    def __init__(self, browser, server, **options):
-        self.server = server
-        self.context = browser.new_context(**options)
-        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        self.errors, self.allowed = [], []
-
-    def open(self, wait=True):
-        page = self.context.new_page()
-        page.add_init_script(WATCH_CSP)
-        page.on("console", lambda m: m.type in ("error", "warning") and self.errors.append(m.text))
-        page.on("pageerror", lambda e: self.errors.append(str(e)))
-        page.on("dialog", lambda d: (self.errors.append("a dialog: " + d.message), d.dismiss()))
-        page.on("request", self.check_host)
-        page.goto(self.server.url)
-        if wait:
-            expect(page.locator("#model-name")).to_have_text("SmolLM2-135M-Instruct-Q8_0")
-        return page
-
-    def check_host(self, request):
-        if not request.url.startswith(self.server.url + "/"):
-            self.errors.append("a request to " + request.url)
-
-    def close(self):
-        self.context.close()
-        assert [e for e in self.errors if not any(re.search(a, e) for a in self.allowed)] == []
-
-
-@pytest.fixture
-def opened(browser, server):
-    opened = Opened(browser, server, viewport={"width": 1280, "height": 800})
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def page(opened):
-    return opened.open()
-
-
-@pytest.fixture(scope="module")
-def one_page(browser):
-    """For tests that leave no trace on it."""
-    server = PageServer()
-    opened = Opened(browser, server)
-    yield opened.open()
-    opened.close()
-    server.close()
-
-
-def send(page, text):
-    page.fill("#message", text)
-    page.press("#message", "Enter")
-
-
-def ask(page, text="Hi"):
-    """Sends, waits for the end, and returns the answer's turn."""
-    send(page, text)
-    last = page.locator(".turn.assistant").last
-    expect(last).to_have_attribute("aria-busy", "false")
-    return last
-
-
-def show(page, server, markdown):
-    """The Markdown as an answer shows it."""
-    server.script = lambda body: answer(markdown)
-    return ask(page).locator(".markdown")
-
-
-def inner(locator):
-    return locator.evaluate("(e) => e.innerHTML")
-
+from page_browser import PHONE, Opened, ask, browser, expect, opened, page, send, server  # fixtures among them
+from page_server import ENGINE, WEB, answer, chunk
 
 # --- chat ---
 
@@ -411,140 +309,6 @@ def test_events_are_split_anywhere(page, server):
     expect(turn.locator(".error")).to_be_hidden()
 
 
-# --- Markdown ---
-
-MARKDOWN = """# Title
-
-A paragraph with **bold**, *italic*, ***both***, ~~gone~~, `a < b`, snake_case_name and 2 * 3 * 4.
-Second line, [a link](https://example.org/a_b?c=d) and https://example.org/x.
-
-- one
-- two
-  - nested `code`
-  - more
-
-    a paragraph in an item
-- [x] done
-
-3. three
-4. four
-
-> quoted **text**
-> - with a list
-
-| Name | n | what |
-|:-----|--:|:----:|
-| a \\| b | 1 | x<br>y |
-| `c` | 22 |
-
-```python
-def f(x):
-\treturn x < 1  # **not bold**
-```
-
----
-
-1. item
-   ```sh
-   ls -l
-
-   pwd
-   ```
-2. last
-"""
-
-
-def test_markdown(page, server):
-    html = inner(show(page, server, MARKDOWN))
-    for part in [
-        '<h3 class="h1">Title</h3>', "<strong>bold</strong>", "<em>italic</em>", "<em><strong>both</strong></em>",
-        "<del>gone</del>", "<code>a &lt; b</code>", "snake_case_name and 2 * 3 * 4.<br>Second",
-        ">a link</a>", 'rel="noopener noreferrer nofollow">https://example.org/x</a>.',
-        "<ul><li>one</li><li>two<ul><li><p>nested <code>code</code></p></li><li><p>more</p><p>a paragraph in an item</p></li></ul></li>",
-        '<li class="task">☑ done</li></ul>', '<ol start="3"><li>three</li><li>four</li></ol>',
-        "<blockquote><p>quoted <strong>text</strong></p><ul><li>with a list</li></ul></blockquote>",
-        '<th class="end">n</th>', '<td class="start">a | b</td><td class="end">1</td><td class="center">x<br>y</td>',
-        "<span>python</span>", "def f(x):\n\treturn x &lt; 1  # **not bold**</code></pre></figure><hr><ol><li>item<figure",
-        "ls -l\n\npwd</code></pre></figure></li><li>last</li></ol>",
-    ]:
-        assert part in html, html
-    page.locator(".code .copy").first.click()
-    expect(page.locator(".code .copy").first).to_have_text("Copied")
-    assert page.evaluate("navigator.clipboard.readText()") == "def f(x):\n\treturn x < 1  # **not bold**"
-
-
-HOSTILE = [
-    "<img src=x onerror=alert(1)>", "<script>alert(1)</script>", "<iframe src='https://evil.example'></iframe>",
-    "<style>body{display:none}</style>", "![pixel](https://evil.example/track.png)", "![x](data:image/png;base64,AAAA)",
-    "[click](javascript:alert(1))", "[click](JaVaScRiPt:alert(1))", "[click](java\tscript:alert(1))",
-    "[click](data:text/html,<script>alert(1)</script>)", "[click](vbscript:x)", "[click](//evil.example)", "[click](/v1/models)",
-    "<javascript:alert(1)>", "[a](<javascript:alert(1)>)", "[![x](https://evil.example/i.png)](javascript:alert(1))",
-    "`<img src=x onerror=alert(1)>`", "```\"><img src=x onerror=alert(1)>\ncode", "| <img src=x onerror=alert(1)> |\n|---|\n| <b>x</b> |",
-    "# <svg onload=alert(1)>", "- <a href=javascript:alert(1)>x</a>", "> <details open ontoggle=alert(1)>",
-]
-
-
-def test_hostile_markdown_stays_text(page, server):
-    body = show(page, server, "\n\n".join(HOSTILE))
-    tags = body.evaluate("(e) => [...new Set([...e.querySelectorAll('*')].map((n) => n.tagName.toLowerCase()))]")
-    assert not {"img", "script", "iframe", "style", "object", "embed", "form"} & set(tags), tags
-    links = body.locator("a").evaluate_all("(all) => all.map((a) => [a.protocol, a.rel, a.target])")
-    assert links and all(a == ["https:", "noopener noreferrer nofollow", "_blank"] for a in links), links
-    handlers = body.evaluate("(e) => [...e.querySelectorAll('*')].some((n) => n.getAttributeNames().some((a) => a.startsWith('on')))")
-    assert not handlers
-    assert "<img src=x onerror=alert(1)>" in body.text_content()
-
-
-HUGE = {
-    "nested list": "\n".join(" " * (2 * i) + "- x" for i in range(2000)),
-    "list in one line": "- " * 20000 + "x",
-    "quotes": ">" * 20000 + " x",
-    "unclosed fence": "```python\n" + "x = 1\n" * 20000,
-    "stars": "*a " * 20000, "both stars": "**a" * 20000, "closing stars": "a** " * 20000, "mixed": "*_~~" * 20000,
-    "one run": "*" * 50000 + "a" + "*" * 50000, "brackets": "[" * 50000, "images": "![" * 20000, "links": "[a](" * 20000,
-    "closed brackets": "[" * 20000 + "]" * 20000, "backticks": "` `` " * 10000, "growing ticks": " ".join("`" * n for n in range(1, 300)),
-    "spaces": "# " + " " * 50000 + "x", "table": "|a" * 5000 + "\n" + "|-" * 5000 + "\n" + ("|b" * 5000 + "\n") * 3,
-    "dashes": "- " + " -" * 30000 + "x", "pipes": "|\n" * 20000, "addresses": "http://a" * 20000,
-    "parentheses": "[a](" + "(" * 20000, "blank lines": "- a\n" + "\n" * 20000 + "b", "lines": "a\n" * 20000,
-    "escapes": "\\" * 50000, "angles": "<" * 50000, "digits": "1. " * 20000,
-}
-
-PARSE = """async ([text, pieces]) => {
-    const { MarkdownView } = await import("/markdown.js");
-    const root = document.createElement("div");
-    const view = new MarkdownView(root);
-    const begin = performance.now();
-    for (let i = 1; i <= pieces; i++) view.update(text.slice(0, Math.ceil((text.length * i) / pieces)));
-    const ms = performance.now() - begin;
-    let depth = 0;
-    for (let n = root; n; n = n.querySelector(":scope > * > *") ?? n.firstElementChild) if (++depth > 400) break;
-    return { ms, depth, text: root.textContent.length, html: root.innerHTML };
-}"""
-
-
-@pytest.mark.parametrize("name", HUGE)
-def test_huge_markdown_is_quick(one_page, name):
-    got = one_page.evaluate(PARSE, [HUGE[name], 1])
-    assert got["text"] > 0 and got["ms"] < 2000 and got["depth"] < 100, (got["ms"], got["depth"])
-
-
-def test_growing_gives_the_same_as_at_once(one_page):
-    """However an answer is cut into pieces, its end looks as if it came in one."""
-    texts = [MARKDOWN, "\n\n".join(HOSTILE), "text\n|a|b|\n|-|-|\n|1|2|\n-5 degrees\n- list\n---\n# h\n\n\n1) x\n\n2) y\nlazy\n\nend",
-             "a\n```\nb\n\n# c\n", "* a\n\n  b\n* c\n\n+ d\n\ttab\n```x``` y\n~~~\nz"]
-    for text in texts:
-        whole = one_page.evaluate(PARSE, [text, 1])["html"]
-        assert one_page.evaluate(PARSE, [text, len(text)])["html"] == whole
-
-
-def test_a_long_answer_stays_quick(one_page):
-    """200 KB in 4,000 pieces: what is settled is not parsed again."""
-    paragraph = "Some **words** and `code` in a paragraph of a long answer, with [a link](https://example.org).\n\n"
-    text = (paragraph * 8 + "- one\n- two\n\n```c\nint x;\n```\n\n") * 240
-    got = one_page.evaluate(PARSE, [text, 4000])
-    assert got["ms"] < 4000, got["ms"]
-
-
 # --- the engine ---
 
 
@@ -597,7 +361,7 @@ def test_the_engine_panel_says_why_it_is_empty(opened, page, server, status, tex
 def test_on_a_phone(browser, server):
     opened = Opened(browser, server, **PHONE)
     page = opened.open()
-    server.script = lambda body: answer(MARKDOWN + "\n```\n" + "wide " * 100 + "\n```\n")
+    server.script = lambda body: answer(CONVERSATION + "\n```\n" + "wide " * 100 + "\n```\n")
     page.fill("#message", "Hi")
     page.tap("#send")
     expect(page.locator(".stats")).to_be_visible()
@@ -663,7 +427,7 @@ def test_themes(opened, page):
 
 def test_the_files_are_small_and_plain():
     files = [f for f in WEB.iterdir() if f.is_file()]
-    assert sum(f.stat().st_size for f in files) < 100_000
+    assert sum(f.stat().st_size for f in files) < 100 * 1024
     for file in files:
         text = file.read_text()
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), file
