@@ -184,8 +184,8 @@ Status Parser::read_shape(GgufTensor& tensor) {
 
 // The bytes of its data, where the type is known; reaching beyond the file is found out later.
 Status Parser::size_tensor(GgufTensor& tensor) {
-  const GgufTensorType* type = gguf_tensor_type(tensor.type_id);
-  if (type == nullptr) return {};
+  const auto type = gguf_tensor_type(tensor.type_id);
+  if (!type) return {};
   if (tensor.shape.back() % type->block_elems != 0)
     return bad(at_, "rows of {} elements are not whole blocks of {} ({})", tensor.shape.back(),
                type->block_elems, type->name);

@@ -39,8 +39,8 @@ struct GgufTensorType {
   int64_t block_bytes;
 };
 
-const GgufTensorType* gguf_tensor_type(uint32_t id);  // null: unknown
-std::string gguf_tensor_type_name(uint32_t id);       // "q4_k"; "unknown type 99"
+std::optional<GgufTensorType> gguf_tensor_type(uint32_t id);  // none: unknown
+std::string gguf_tensor_type_name(uint32_t id);               // "q4_k"; "unknown type 99"
 std::optional<DType> dtype_of_gguf(uint32_t id);
 std::optional<uint32_t> gguf_id_of(DType type);
 

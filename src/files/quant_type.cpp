@@ -80,23 +80,6 @@ DType wanted_type(const QuantType& type, const QuantModel& model, std::string_vi
   return type.base;
 }
 
-DType fallback_of(DType type) {
-  switch (type) {
-    case DType::q2_k:
-    case DType::q3_k:
-    case DType::iq4_xs:
-      return DType::iq4_nl;
-    case DType::q4_k:
-      return DType::q5_0;
-    case DType::q5_k:
-      return DType::q5_1;
-    case DType::q6_k:
-      return DType::q8_0;
-    default:
-      return DType::f16;
-  }
-}
-
 }  // namespace
 
 std::span<const QuantType> quant_types() {
@@ -126,7 +109,7 @@ bool is_quantised(std::string_view tensor, const std::vector<int64_t>& shape) {
 DType quantised_type(const QuantType& type, const QuantModel& model, std::string_view tensor,
                      const std::vector<int64_t>& shape) {
   DType wanted = wanted_type(type, model, tensor);
-  while (shape.back() % format_of(wanted).block_elems != 0) wanted = fallback_of(wanted);
+  while (shape.back() % format_of(wanted).block_elems != 0) wanted = format_of(wanted).fallback;
   return wanted;
 }
 

@@ -1,13 +1,13 @@
 #include "files/random_weights.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "base/check.h"
 #include "base/philox.h"
 #include "base/small_float.h"
 #include "tensor/block_parts.h"
 #include "tensor/blocks.h"
+#include "tensor/codec.h"
 #include "tensor/format.h"
 
 namespace millrace {
@@ -88,11 +88,7 @@ void fill_floats(DType type, const RandomRow& row, std::byte* out, int64_t elems
   const float reach = row.deviation / static_cast<float>(2 * kUniformDeviation);
   for (int64_t i = 0; i < elems; ++i) {
     const float value = bytes.uniform(-reach, reach);
-    const uint16_t half = type == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value);
-    if (type == DType::f32)
-      std::memcpy(out + 4 * i, &value, 4);
-    else
-      std::memcpy(out + 2 * i, &half, 2);
+    encode(type, &value, out + i * format_of(type).block_bytes, 1);
   }
 }
 

@@ -16,10 +16,6 @@
 namespace millrace {
 namespace {
 
-bool can_convert(DType type) {
-  return is_block_format(type) || type == DType::f32 || type == DType::f16 || type == DType::bf16;
-}
-
 QuantModel describe(const ModelFile& in) {
   QuantModel model;
   model.has_output = in.find("output.weight") != nullptr;
@@ -41,8 +37,7 @@ DType type_of(const LaidOut& tensor, const QuantType& type, const QuantModel& mo
   if (is_quantised(tensor.name, tensor.shape))
     return quantised_type(type, model, tensor.name, tensor.shape);
   // What is small stays exact, and other readers want it in f32.
-  const bool is_float = tensor.type == DType::f16 || tensor.type == DType::bf16;
-  return is_float ? DType::f32 : tensor.type;
+  return is_real(tensor.type) ? DType::f32 : tensor.type;
 }
 
 class Quantizer {
@@ -75,7 +70,7 @@ class Quantizer {
     if (in_.gguf() == nullptr) return {};
     for (const GgufTensor& tensor : in_.gguf()->tensors()) {
       const auto type = dtype_of_gguf(tensor.type_id);
-      if (!type || (!can_convert(*type) && is_quantised(tensor.name, tensor.shape)))
+      if (!type || (!is_weight_format(*type) && is_quantised(tensor.name, tensor.shape)))
         return error(Code::unsupported, "{}: tensor '{}' is {}, which cannot be converted",
                      printable(in_.path()), tensor.name, gguf_tensor_type_name(tensor.type_id));
     }

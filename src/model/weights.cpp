@@ -28,11 +28,6 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-bool is_weight_type(DType type) {
-  return type == DType::f32 || type == DType::f16 || type == DType::bf16 ||
-         (is_block_format(type) && type != DType::q8_row);
-}
-
 Result<const TensorView*> tensor(const ModelFile& file, const std::string& name,
                                  const std::vector<int64_t>& shape) {
   const TensorView* found = file.find(name);
@@ -40,7 +35,7 @@ Result<const TensorView*> tensor(const ModelFile& file, const std::string& name,
   if (found->shape != shape)
     return error(Code::corrupt, "{}: tensor {} has the shape {} and should have {}", file.path(),
                  name, shape_text(found->shape), shape_text(shape));
-  if (!is_weight_type(found->type))
+  if (!is_weight_format(found->type))
     return error(Code::unsupported, "{}: tensor {} holds {}", file.path(), name,
                  name_of(found->type));
   return found;

@@ -1,15 +1,13 @@
 #include "tensor/block_parts.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
-#include <utility>
 
 #include "base/check.h"
 #include "tensor/blocks.h"
-#include "tensor/format.h"
+#include "tensor/codecs.h"
 
 namespace millrace {
 namespace {
@@ -142,19 +140,11 @@ constexpr Packing iq4_xs() {
 
 #undef AT
 
-// In DType's order, from q8_0.
-constexpr Packing kPackings[] = {q8_0(),
-                                 nibbles<BlockQ4_0>(plain_shape(4, 8)),
-                                 q4_1(),
-                                 q5_0(),
-                                 q5_1(),
-                                 q2_k(),
-                                 q3_k(),
-                                 q4_k(),
-                                 q5_k(),
-                                 q6_k(),
-                                 nibbles<BlockIq4Nl>(plain_shape(4, 0, false, true)),
-                                 iq4_xs()};
+constexpr Packing kQ8_0 = q8_0(), kQ4_1 = q4_1(), kQ5_0 = q5_0(), kQ5_1 = q5_1();
+constexpr Packing kQ4_0 = nibbles<BlockQ4_0>(plain_shape(4, 8));
+constexpr Packing kIq4Nl = nibbles<BlockIq4Nl>(plain_shape(4, 0, false, true));
+constexpr Packing kQ2_K = q2_k(), kQ3_K = q3_k(), kQ4_K = q4_k(), kQ5_K = q5_k(), kQ6_K = q6_k();
+constexpr Packing kIq4Xs = iq4_xs();
 
 uint16_t get_f16(const uint8_t* block, int offset) {
   uint16_t bits;
@@ -245,37 +235,43 @@ void pack(const BlockParts& parts, uint8_t* bytes) {
 }
 
 // One instance per format, so that every position and shift is a constant where it is used.
-struct Functions {
-  void (*unpack)(const uint8_t* bytes, BlockParts& parts);
-  void (*pack)(const BlockParts& parts, uint8_t* bytes);
-};
-
-template <size_t... i>
-constexpr std::array<Functions, sizeof...(i)> functions(std::index_sequence<i...>) {
-  return {{{unpack<kPackings[i]>, pack<kPackings[i]>}...}};
+template <const Packing& p>
+constexpr Codec codec_for() {
+  return {decode_blocks, encode_blocks, p.shape, unpack<p>, pack<p>};
 }
-constexpr auto kFunctions = functions(std::make_index_sequence<std::size(kPackings)>());
 
-size_t index_of(DType type) {
-  const size_t i = static_cast<size_t>(type) - static_cast<size_t>(DType::q8_0);
-  MILLRACE_CHECK(i < std::size(kPackings), "{} is not a block format", name_of(type));
-  return i;
+const Codec& codec_of(DType type) {
+  const Codec* codec = format_of(type).codec;
+  MILLRACE_CHECK(codec != nullptr && codec->unpack != nullptr, "{} is not a block format",
+                 name_of(type));
+  return *codec;
 }
 
 }  // namespace
 
+namespace codecs {
+
+constinit const Codec q8_0 = codec_for<kQ8_0>(), q4_0 = codec_for<kQ4_0>();
+constinit const Codec q4_1 = codec_for<kQ4_1>(), q5_0 = codec_for<kQ5_0>();
+constinit const Codec q5_1 = codec_for<kQ5_1>(), iq4_nl = codec_for<kIq4Nl>();
+constinit const Codec q2_k = codec_for<kQ2_K>(), q3_k = codec_for<kQ3_K>();
+constinit const Codec q4_k = codec_for<kQ4_K>(), q5_k = codec_for<kQ5_K>();
+constinit const Codec q6_k = codec_for<kQ6_K>(), iq4_xs = codec_for<kIq4Xs>();
+
+}  // namespace codecs
+
 const BlockShape& block_shape(DType type) {
-  return kPackings[index_of(type)].shape;
+  return codec_of(type).shape;
 }
 
 void unpack_block(DType type, const void* block, BlockParts& parts) {
-  kFunctions[index_of(type)].unpack(static_cast<const uint8_t*>(block), parts);
+  codec_of(type).unpack(static_cast<const uint8_t*>(block), parts);
 }
 
 void pack_block(DType type, const BlockParts& parts, void* block) {
   auto* bytes = static_cast<uint8_t*>(block);
   std::memset(bytes, 0, static_cast<size_t>(format_of(type).block_bytes));
-  kFunctions[index_of(type)].pack(parts, bytes);
+  codec_of(type).pack(parts, bytes);
 }
 
 }  // namespace millrace

@@ -4,9 +4,8 @@
 
 #include "base/check.h"
 #include "base/small_float.h"
-#include "tensor/block_parts.h"
+#include "tensor/codecs.h"
 #include "tensor/encode_parts.h"
-#include "tensor/format.h"
 
 namespace millrace {
 namespace {
@@ -21,53 +20,69 @@ void decode_parts(const BlockShape& shape, const BlockParts& parts, float* out) 
   }
 }
 
-// Calls convert(block index) for each block of a row.
-template <class Convert>
-void for_each_block(DType type, int64_t elems, Convert convert) {
-  const int64_t n_blocks = elems / format_of(type).block_elems;
-  for (int64_t b = 0; b < n_blocks; ++b) convert(b);
+const Codec& codec_for(const Format& format, int64_t elems) {
+  MILLRACE_CHECK(format.codec != nullptr, "{} has no codec", format.name);
+  MILLRACE_CHECK(elems >= 0 && elems % format.block_elems == 0,
+                 "{} elements of {} are not whole blocks", elems, format.name);
+  return *format.codec;
+}
+
+void decode_f32(const Format&, const void* from, float* out, int64_t elems) {
+  if (elems != 0) std::memcpy(out, from, static_cast<size_t>(elems) * sizeof(float));
+}
+void encode_f32(const Format&, const float* in, void* to, int64_t elems) {
+  if (elems != 0) std::memcpy(to, in, static_cast<size_t>(elems) * sizeof(float));
+}
+
+template <float (*To)(uint16_t)>
+void decode_halves(const Format&, const void* from, float* out, int64_t elems) {
+  const auto* halves = static_cast<const uint16_t*>(from);
+  for (int64_t i = 0; i < elems; ++i) out[i] = To(halves[i]);
+}
+template <uint16_t (*From)(float)>
+void encode_halves(const Format&, const float* in, void* to, int64_t elems) {
+  auto* halves = static_cast<uint16_t*>(to);
+  for (int64_t i = 0; i < elems; ++i) halves[i] = From(in[i]);
 }
 
 }  // namespace
 
-void decode(DType type, const void* blocks, float* out, int64_t elems) {
-  const size_t bytes = bytes_of(type, elems);
-  const auto* halves = static_cast<const uint16_t*>(blocks);
-  if (type == DType::f32) {
-    if (bytes != 0) std::memcpy(out, blocks, bytes);
-  } else if (type == DType::f16) {
-    for (int64_t i = 0; i < elems; ++i) out[i] = f16_to_f32(halves[i]);
-  } else if (type == DType::bf16) {
-    for (int64_t i = 0; i < elems; ++i) out[i] = bf16_to_f32(halves[i]);
-  } else {
-    const BlockShape& shape = block_shape(type);
-    const int64_t block_bytes = format_of(type).block_bytes;
-    BlockParts parts;
-    for_each_block(type, elems, [&](int64_t b) {
-      unpack_block(type, static_cast<const char*>(blocks) + b * block_bytes, parts);
-      decode_parts(shape, parts, out + b * shape.elems);
-    });
+namespace codecs {
+
+constinit const Codec f32 = {decode_f32, encode_f32};
+constinit const Codec f16 = {decode_halves<f16_to_f32>, encode_halves<f32_to_f16>};
+constinit const Codec bf16 = {decode_halves<bf16_to_f32>, encode_halves<f32_to_bf16>};
+
+}  // namespace codecs
+
+void decode_blocks(const Format& format, const void* from, float* out, int64_t elems) {
+  const BlockShape& shape = format.codec->shape;
+  const auto* block = static_cast<const uint8_t*>(from);
+  BlockParts parts;
+  for (int64_t i = 0; i < elems; i += shape.elems, block += format.block_bytes) {
+    format.codec->unpack(block, parts);
+    decode_parts(shape, parts, out + i);
   }
 }
 
-void encode(DType type, const float* in, void* blocks, int64_t elems) {
-  const size_t bytes = bytes_of(type, elems);
-  auto* halves = static_cast<uint16_t*>(blocks);
-  if (type == DType::f32) {
-    if (bytes != 0) std::memcpy(blocks, in, bytes);
-  } else if (type == DType::f16) {
-    for (int64_t i = 0; i < elems; ++i) halves[i] = f32_to_f16(in[i]);
-  } else if (type == DType::bf16) {
-    for (int64_t i = 0; i < elems; ++i) halves[i] = f32_to_bf16(in[i]);
-  } else {
-    const BlockShape& shape = block_shape(type);
-    const int64_t block_bytes = format_of(type).block_bytes;
-    BlockParts parts;
-    for_each_block(type, elems, [&](int64_t b) {
-      encode_parts(shape, in + b * shape.elems, parts);
-      pack_block(type, parts, static_cast<char*>(blocks) + b * block_bytes);
-    });
+void encode_blocks(const Format& format, const float* in, void* to, int64_t elems) {
+  const BlockShape& shape = format.codec->shape;
+  auto* block = static_cast<uint8_t*>(to);
+  BlockParts parts;
+  for (int64_t i = 0; i < elems; i += shape.elems, block += format.block_bytes) {
+    encode_parts(shape, in + i, parts);
+    pack_block(format.type, parts, block);
   }
+}
+
+void decode(DType type, const void* blocks, float* out, int64_t elems) {
+  const Format& format = format_of(type);
+  codec_for(format, elems).decode(format, blocks, out, elems);
+}
+
+void encode(DType type, const float* in, void* blocks, int64_t elems) {
+  const Format& format = format_of(type);
+  codec_for(format, elems).encode(format, in, blocks, elems);
 }
 
 }  // namespace millrace

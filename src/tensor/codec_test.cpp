@@ -20,8 +20,8 @@ using Bytes = std::vector<uint8_t>;
 
 std::vector<DType> block_formats() {
   std::vector<DType> out;
-  for (int i = static_cast<int>(DType::q8_0); i < static_cast<int>(DType::q8_row); ++i)
-    out.push_back(static_cast<DType>(i));
+  for (const Format& format : formats())
+    if (is_quantised_weight(format.type)) out.push_back(format.type);
   return out;
 }
 

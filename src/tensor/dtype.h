@@ -4,7 +4,8 @@
 
 namespace millrace {
 
-// Values are our own, not GGUF's; model/ maps between the two.
+// Values are our own, not GGUF's. format.cpp has one row for each, in this order; no other code may
+// depend on the order.
 enum class DType : unsigned char {
   f32,
   f16,

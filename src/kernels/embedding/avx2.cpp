@@ -159,34 +159,29 @@ void scale_row(float* y, long long n, float scale) {
 
 using Put = void (*)(const void* row, float* y, long long n);
 
-// Null: the codec decodes it. Those formats are no model's embedding by default.
+struct TypePut {
+  DType type;
+  Put put;
+};
+// The codec decodes the others, which are no model's embedding by default.
+constexpr TypePut kPuts[] = {
+    {DType::f32, put_f32},
+    {DType::f16, put_f16},
+    {DType::bf16, put_bf16},
+    {DType::q8_0, put_blocks<BlockQ8_0, 32>},
+    {DType::q4_0, put_blocks<BlockQ4_0, 32>},
+    {DType::q4_1, put_blocks<BlockQ4_1, 32>},
+    {DType::q5_0, put_blocks<BlockQ5_0, 32>},
+    {DType::q5_1, put_blocks<BlockQ5_1, 32>},
+    {DType::q6_k, put_blocks<BlockQ6_K, 256>},
+    {DType::iq4_nl, put_blocks<BlockIq4Nl, 32>},
+    {DType::iq4_xs, put_blocks<BlockIq4Xs, 256>},
+};
+
 Put put_of(DType type) {
-  switch (type) {
-    case DType::f32:
-      return put_f32;
-    case DType::f16:
-      return put_f16;
-    case DType::bf16:
-      return put_bf16;
-    case DType::q8_0:
-      return put_blocks<BlockQ8_0, 32>;
-    case DType::q4_0:
-      return put_blocks<BlockQ4_0, 32>;
-    case DType::q4_1:
-      return put_blocks<BlockQ4_1, 32>;
-    case DType::q5_0:
-      return put_blocks<BlockQ5_0, 32>;
-    case DType::q5_1:
-      return put_blocks<BlockQ5_1, 32>;
-    case DType::q6_k:
-      return put_blocks<BlockQ6_K, 256>;
-    case DType::iq4_nl:
-      return put_blocks<BlockIq4Nl, 32>;
-    case DType::iq4_xs:
-      return put_blocks<BlockIq4Xs, 256>;
-    default:
-      return nullptr;
-  }
+  for (const TypePut& known : kPuts)
+    if (known.type == type) return known.put;
+  return nullptr;
 }
 
 }  // namespace

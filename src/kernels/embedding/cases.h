@@ -67,12 +67,11 @@ inline std::vector<Case> cases() {
   for (DType type : {DType::f32, DType::f16, DType::bf16})
     for (long long n : {1, 7, 8, 19, 1032})
       out.push_back(make_case({.n_rows = 3, .n = n, .n_vocab = 11, .type = type}));
-  for (DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
-                     DType::q5_0, DType::q5_1, DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k,
-                     DType::q6_k, DType::iq4_nl, DType::iq4_xs})
+  for (const Format& format : formats())
     for (bool hostile : {false, true})
-      out.push_back(
-          make_case({.n_rows = 13, .n = 256, .n_vocab = 5, .type = type, .hostile = hostile}));
+      if (is_weight_format(format.type))
+        out.push_back(make_case(
+            {.n_rows = 13, .n = 256, .n_vocab = 5, .type = format.type, .hostile = hostile}));
   for (DType type : {DType::f32, DType::bf16, DType::q8_0, DType::q4_k})
     for (bool hostile : {false, true})
       out.push_back(make_case({.n_rows = 5,

@@ -33,10 +33,6 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
-bool has_codec(DType type) {
-  return type != DType::i32 && type != DType::i8 && type != DType::u8 && type != DType::q8_row;
-}
-
 // The table is a weight, or rows that the step computed.
 void bind(const Bound& b, Args& a) {
   const bool gathers = b.weights.empty();
@@ -51,7 +47,7 @@ void bind(const Bound& b, Args& a) {
 }  // namespace
 
 Status validate(const Args& a) {
-  if (!has_codec(a.table_type))
+  if (!is_weight_format(a.table_type))
     return error(Code::unsupported, "embedding: a table of {}", name_of(a.table_type));
   const int block = format_of(a.table_type).block_elems;
   if (a.n_rows < 0 || a.n_vocab < 1 || a.n < 1 || a.n % block != 0)

@@ -14,7 +14,7 @@ struct Problem {
   bool x_per_choice = false;
   bool timed = false;
 
-  DType x_type() const { return is_block_format(w_type) ? DType::q8_row : DType::f32; }
+  DType x_type() const { return format_of(w_type).input; }
   long long x_rows_per_row() const { return x_per_choice ? n_used : 1; }
 };
 

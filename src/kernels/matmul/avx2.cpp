@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/isa.h"
+#include "kernels/lanes_avx2.h"
 #include "kernels/matmul/op.h"
 #include "kernels/matmul/tiles_avx2.h"
 #include "kernels/quantize/row.h"
@@ -14,14 +15,16 @@ MILLRACE_TARGET_AVX2
 namespace millrace::matmul::avx2 {
 namespace {
 
+using lanes::avx2::Float;
+using lanes::avx2::kVectors16;
+using lanes::avx2::kWidth;
+using lanes::avx2::splat;
 using quantize::kBlock;
 using tiles16::At;
 using tiles16::BlockLayout;
 using tiles16::kOutputs;
 using tiles16::Product;
 using tiles16::Run;
-
-constexpr int kGroups = kBlock / 4;  // of four k
 
 // Weights of 4 and 5 bits are multiplied as unsigned bytes by vpmaddubsw, and `depth` of its
 // results are summed in 16 bits before they widen: 8 * 2 * 15 * 127 and 4 * 2 * 31 * 127 fit. A
@@ -124,9 +127,6 @@ template <const Format& F>
   return _mm256_add_epi32(sum[0], sum[1]);
 }
 
-// How far ahead of a one-row product the weight is fetched.
-constexpr int kAhead = 2048;
-
 template <const Format& F>
 [[gnu::always_inline]] inline __m256 add_block(const std::byte* block, int half,
                                                const quantize::Row& x, long long b, __m256 acc) {
@@ -139,42 +139,7 @@ template <const Format& F>
   return add_dot<F>(block, half, dot, x, b, acc);
 }
 
-// One tile of each of the first S streams, the i-th from its beginning.
-template <const Format& F, int S>
-void one_row_tiles(const Args& a, const tiles16::Streams& streams, long long i) {
-  const quantize::Row x = quantize::row_at(a.x, a.k, 0);
-  const long long n_blocks = a.k / kBlock;
-  const std::byte* block[S];
-  __m256 acc[S][2];
-#pragma GCC unroll 4
-  for (int s = 0; s < S; ++s) {
-    block[s] = static_cast<const std::byte*>(a.w) + (streams.first[s] + i) * n_blocks * F.at.bytes;
-    acc[s][0] = acc[s][1] = _mm256_setzero_ps();
-  }
-  for (long long b = 0; b < n_blocks; ++b)
-#pragma GCC unroll 4
-    for (int s = 0; s < S; ++s) {
-#pragma GCC unroll 16
-      for (int j = 0; j < F.at.bytes; j += 64) _mm_prefetch(block[s] + kAhead + j, _MM_HINT_T0);
-      acc[s][0] = add_block<F>(block[s], 0, x, b, acc[s][0]);
-      acc[s][1] = add_block<F>(block[s], 1, x, b, acc[s][1]);
-      block[s] += F.at.bytes;
-    }
-#pragma GCC unroll 4
-  for (int s = 0; s < S; ++s) {
-    const long long o = (streams.first[s] + i) * kOutputs;
-    store(static_cast<float*>(a.y) + o, a.n - o, acc[s][0]);
-    if (a.n - o > kHalf) store(static_cast<float*>(a.y) + o + kHalf, a.n - o - kHalf, acc[s][1]);
-  }
-}
-
-template <const Format& F>
-void one_row(const Args& a, long long tile, long long tile_end) {
-  tiles16::for_each_of_streams(tile, tile_end,
-                               [&](auto n, const tiles16::Streams& streams, long long i) {
-                                 one_row_tiles<F, n>(a, streams, i);
-                               });
-}
+#include "kernels/matmul/blocks_body.inc"
 
 template <bool Min, int BiasShift>
 void prepare(const Args& a, long long first, long long n, std::byte* extra, std::byte*) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/isa.h"
+#include "kernels/lanes_avx512.h"
 #include "kernels/matmul/op.h"
 #include "kernels/matmul/tiles_avx512.h"
 #include "kernels/quantize/row.h"
@@ -12,6 +13,10 @@ MILLRACE_TARGET_AVX512_VNNI
 namespace millrace::matmul::avx512_vnni {
 namespace {
 
+using lanes::avx512::Float;
+using lanes::avx512::kVectors16;
+using lanes::avx512::kWidth;
+using lanes::avx512::splat;
 using quantize::kBlock;
 using tiles16::BlockLayout;
 using tiles16::kOutputs;
@@ -89,7 +94,7 @@ template <const Format& F>
 }
 
 template <const Format& F>
-[[gnu::always_inline]] inline __m512 add_block(const std::byte* block, const quantize::Row& x,
+[[gnu::always_inline]] inline __m512 add_block(const std::byte* block, int, const quantize::Row& x,
                                                long long b, __m512 acc) {
   __m512i w[kGroups];
   weights_of<F>(block, w);
@@ -98,8 +103,8 @@ template <const Format& F>
   if (!F.has_min) even = _mm512_set1_epi32(-(x.sum[b] << F.bias_shift));
 #pragma GCC unroll 8
   for (int g = 0; g < kGroups; g += 2) {
-    even = _mm512_dpbusd_epi32(even, w[g], _mm512_set1_epi32(load<int>(q + 4 * g)));
-    odd = _mm512_dpbusd_epi32(odd, w[g + 1], _mm512_set1_epi32(load<int>(q + 4 * g + 4)));
+    even = _mm512_dpbusd_epi32(even, w[g], words_of(q + 4 * g));
+    odd = _mm512_dpbusd_epi32(odd, w[g + 1], words_of(q + 4 * g + 4));
   }
   const __m512 dot = _mm512_cvtepi32_ps(_mm512_add_epi32(even, odd));
   const __m512 scale = _mm512_mul_ps(f16_at(block), _mm512_set1_ps(x.scale[b]));
@@ -109,40 +114,7 @@ template <const Format& F>
   return _mm512_fmadd_ps(f16_at(block + F.at.m), sum, acc);
 }
 
-// One tile of each of the first S streams, the i-th from its beginning.
-template <const Format& F, int S>
-void one_row_tiles(const Args& a, const tiles16::Streams& streams, long long i) {
-  const quantize::Row x = quantize::row_at(a.x, a.k, 0);
-  const long long n_blocks = a.k / kBlock;
-  const std::byte* block[S];
-  __m512 acc[S];
-#pragma GCC unroll 4
-  for (int s = 0; s < S; ++s) {
-    block[s] = static_cast<const std::byte*>(a.w) + (streams.first[s] + i) * n_blocks * F.at.bytes;
-    acc[s] = _mm512_setzero_ps();
-  }
-  for (long long b = 0; b < n_blocks; ++b)
-#pragma GCC unroll 4
-    for (int s = 0; s < S; ++s) {
-#pragma GCC unroll 16
-      for (int j = 0; j < F.at.bytes; j += 64) _mm_prefetch(block[s] + kAhead + j, _MM_HINT_T0);
-      acc[s] = add_block<F>(block[s], x, b, acc[s]);
-      block[s] += F.at.bytes;
-    }
-#pragma GCC unroll 4
-  for (int s = 0; s < S; ++s) {
-    const long long o = (streams.first[s] + i) * kOutputs;
-    _mm512_mask_storeu_ps(static_cast<float*>(a.y) + o, mask_of(a.n - o), canonical(acc[s]));
-  }
-}
-
-template <const Format& F>
-void one_row(const Args& a, long long tile, long long tile_end) {
-  tiles16::for_each_of_streams(tile, tile_end,
-                               [&](auto n, const tiles16::Streams& streams, long long i) {
-                                 one_row_tiles<F, n>(a, streams, i);
-                               });
-}
+#include "kernels/matmul/blocks_body.inc"
 
 // Of 16 blocks: the bias to start an integer sum from, or what multiplies the minimum.
 template <bool Min, int BiasShift>
@@ -172,9 +144,9 @@ void expand(const std::byte* tile, const Run& run, std::byte* out, long long out
     __m512i w[kGroups];
     weights_of<F>(tile, w);
 #pragma GCC unroll 8
-    for (int g = 0; g < kGroups; ++g) _mm512_store_si512(out + 64 * g, w[g]);
-    _mm512_store_ps(out + 64 * kGroups, f16_at(tile));
-    if (F.has_min) _mm512_store_ps(out + 64 * (kGroups + 1), f16_at(tile + F.at.m));
+    for (int g = 0; g < kGroups; ++g) put(out + 64 * g, w[g]);
+    put(out + 64 * kGroups, f16_at(tile));
+    if (F.has_min) put(out + 64 * (kGroups + 1), f16_at(tile + F.at.m));
   }
 }
 

@@ -20,10 +20,6 @@ namespace {
 
 using quantize::kBlock;
 
-constexpr std::array kBlockTypes = {DType::q8_0, DType::q4_0, DType::q4_1,   DType::q5_0,
-                                    DType::q5_1, DType::q2_k, DType::q3_k,   DType::q4_k,
-                                    DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs};
-
 int8_t hostile_q(Rng& rng) {
   constexpr int8_t kValues[] = {-127, 127, 0, 1};
   return kValues[rng.below(4)];
@@ -160,7 +156,7 @@ struct Shape {
 
 void add_edges(DType type, std::vector<Case>& out) {
   const long long u = std::max(32, format_of(type).block_elems);  // the least k
-  const DType x_type = is_block_format(type) ? DType::q8_row : DType::f32;
+  const DType x_type = format_of(type).input;
   const Shape shapes[] = {{1, 1, u},      {2, 15, 2 * u},  {3, 16, 3 * u},
                           {1, 17, 9 * u}, {5, 40, 2 * u},  {8, 33, u},
                           {9, 16, 2 * u}, {17, 65, 3 * u}, {0, 16, u}};
@@ -251,7 +247,7 @@ void add_timed(DType type, std::initializer_list<Shape> shapes, std::vector<Case
                              .n_rows = s.n_rows,
                              .n = s.n,
                              .k = s.k,
-                             .x_type = is_block_format(type) ? DType::q8_row : DType::f32,
+                             .x_type = format_of(type).input,
                              .timed = true}));
 }
 
@@ -285,7 +281,8 @@ Case make_case(const Problem& p) {
 
 std::vector<Case> cases() {
   std::vector<Case> out;
-  for (DType type : kBlockTypes) add_edges(type, out);
+  for (const Format& format : formats())
+    if (is_quantised_weight(format.type)) add_edges(format.type, out);
   for (DType type : {DType::f32, DType::f16, DType::bf16}) add_float_edges(type, out);
   add_cuts(out);
   add_bf16(out);

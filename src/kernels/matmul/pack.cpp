@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
+#include "base/check.h"
 #include "tensor/format.h"
 
 namespace millrace::matmul::tiles16 {
@@ -11,6 +13,7 @@ namespace {
 
 // Where a format's file block has what a tile's block has: d is at 0, m (if any) at 2.
 struct Parts {
+  DType type;
   bool has_min, has_high;
   int q_bytes;
   uint32_t bias;  // of four q
@@ -20,11 +23,23 @@ struct Parts {
   int q() const { return high() + (has_high ? 4 : 0); }
 };
 
-Parts parts_of(DType type) {
-  return {.has_min = type == DType::q4_1 || type == DType::q5_1,
-          .has_high = type == DType::q5_0 || type == DType::q5_1,
-          .q_bytes = type == DType::q8_0 ? 32 : 16,
-          .bias = type == DType::q8_0 ? 0x80808080u : 0};
+constexpr Parts kParts[] = {
+    {DType::q8_0, false, false, 32, 0x80808080u},
+    {DType::q4_0, false, false, 16, 0},
+    {DType::q4_1, true, false, 16, 0},
+    {DType::q5_0, false, true, 16, 0},
+    {DType::q5_1, true, true, 16, 0},
+    {DType::iq4_nl, false, false, 16, 0},
+};
+
+const Parts* find_parts(DType type) {
+  const auto* found = std::ranges::find(kParts, type, &Parts::type);
+  return found == std::end(kParts) ? nullptr : found;
+}
+const Parts& parts_of(DType type) {
+  const Parts* parts = find_parts(type);
+  MILLRACE_CHECK(parts != nullptr, "layout tiles16 has no {}", name_of(type));
+  return *parts;
 }
 
 // Swaps index bits a < b of a word's 32 bits: the bit at position p goes to p with its bits a and b
@@ -94,7 +109,7 @@ void for_each_block(const Args& a, const Parts& p, Visit visit) {
 }  // namespace
 
 bool takes(const Args& a) {
-  return is_tiled(a.w_type) && a.x_type == DType::q8_row && a.y_type == DType::f32;
+  return find_parts(a.w_type) != nullptr && a.x_type == DType::q8_row && a.y_type == DType::f32;
 }
 
 size_t packed_bytes(const Args& a) {
@@ -102,7 +117,7 @@ size_t packed_bytes(const Args& a) {
 }
 
 void pack(const Args& a, const void* plain, void* packed) {
-  const Parts p = parts_of(a.w_type);
+  const Parts& p = parts_of(a.w_type);
   if (a.n % kOutputs != 0) {
     const size_t tile = packed_bytes(a) / static_cast<size_t>(n_tiles(a.n));
     std::memset(static_cast<uint8_t*>(packed) + packed_bytes(a) - tile, 0, tile);
@@ -113,7 +128,7 @@ void pack(const Args& a, const void* plain, void* packed) {
 }
 
 void unpack(const Args& a, const void* packed, void* plain) {
-  const Parts p = parts_of(a.w_type);
+  const Parts& p = parts_of(a.w_type);
   for_each_block(a, p, [&](long long to, int o, long long from) {
     unpack_block(p, static_cast<const uint8_t*>(packed) + from, o,
                  static_cast<uint8_t*>(plain) + to);

@@ -38,10 +38,6 @@ constexpr long long n_tiles(long long n) {
   return (n + kOutputs - 1) / kOutputs;
 }
 
-constexpr bool is_tiled(DType type) {
-  return (type >= DType::q8_0 && type <= DType::q5_1) || type == DType::iq4_nl;
-}
-
 bool takes(const Args& args);  // the six formats, x in q8_row, y in f32
 size_t packed_bytes(const Args& args);
 void pack(const Args& args, const void* plain, void* packed);

@@ -11,10 +11,6 @@ namespace millrace::matmul {
 
 inline constexpr long long kFloatTile = 16;  // outputs
 
-constexpr bool is_float_weight(DType type) {
-  return type == DType::f32 || type == DType::f16 || type == DType::bf16;
-}
-
 size_t floats_bytes(const Args& args);
 void pack_floats(const Args& args, const void* plain, void* packed);
 void unpack_floats(const Args& args, const void* packed, void* plain);

@@ -20,7 +20,7 @@ Args shape_of(DType type, long long n, long long k) {
           .n = n,
           .k = k,
           .w_type = type,
-          .x_type = is_block_format(type) ? DType::q8_row : DType::f32,
+          .x_type = format_of(type).input,
           .y_type = DType::f32};
 }
 

@@ -26,8 +26,8 @@ std::string key(const Args& a) {
 
 bool types_fit(const Args& a) {
   if (a.y_type != DType::f32 && a.y_type != DType::bf16) return false;
-  if (is_float_weight(a.w_type)) return a.x_type == DType::f32 || a.x_type == DType::bf16;
-  return a.w_type >= DType::q8_0 && a.w_type <= DType::iq4_xs && a.x_type == DType::q8_row;
+  if (is_real(a.w_type)) return a.x_type == DType::f32 || a.x_type == DType::bf16;
+  return is_weight_format(a.w_type) && a.x_type == format_of(a.w_type).input;
 }
 
 bool takes_kquants(const Args& a) {
@@ -35,7 +35,7 @@ bool takes_kquants(const Args& a) {
 }
 
 bool takes_floats(const Args& a) {
-  return is_float_weight(a.w_type) && a.x_type == DType::f32 && a.y_type == DType::f32;
+  return is_real(a.w_type) && a.x_type == DType::f32 && a.y_type == DType::f32;
 }
 
 template <size_t (*Bytes)(const Args&), void (*Pack)(const Args&, const void*, void*),
@@ -163,8 +163,7 @@ Status validate(const Args& a) {
 }
 
 DType input_type(DType weight, bool on_cuda) {
-  if (on_cuda) return DType::bf16;
-  return is_block_format(weight) ? DType::q8_row : DType::f32;
+  return on_cuda ? DType::bf16 : format_of(weight).input;
 }
 
 std::span<const Variant> variants() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <type_traits>
 
@@ -14,9 +15,12 @@
 #include "kernels/kernel.h"
 #include "kernels/matmul/args.h"
 #include "kernels/matmul/pack.h"
+#include "kernels/quantize/row.h"
 #include "tensor/format.h"
 
 namespace millrace::matmul::tiles16 {
+
+inline constexpr int kGroups = quantize::kBlock / 4;  // of four k
 
 // A few rows as a kernel reads them: row r is at each pointer plus r times its stride (in bytes).
 struct Rows {
@@ -75,6 +79,13 @@ void for_each_of_streams(long long tile, long long tile_end, Each each) {
 struct Run {
   long long k, first, n;
 };
+
+template <class T>
+[[gnu::always_inline]] inline T load(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
 
 // Where R rows stand. Three rows share a base: base, base + stride and base + 2 * stride are all
 // addresses of x86.

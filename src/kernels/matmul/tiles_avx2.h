@@ -5,8 +5,6 @@
 
 #include <immintrin.h>
 
-#include <cstring>
-
 #include "base/isa.h"
 #include "kernels/matmul/output.h"
 #include "kernels/matmul/tiles.h"
@@ -15,21 +13,22 @@
 MILLRACE_TARGET_AVX2
 namespace millrace::matmul::avx2 {
 
-inline constexpr int kHalf = 8;  // outputs of a register
+using tiles16::kGroups;
+using tiles16::load;
+
+inline constexpr int kHalf = 8;      // outputs of a register
+inline constexpr int kAhead = 2048;  // how far one row fetches in each stream
 
 const tiles16::TileKernel& kernel_of(DType type);
 
-template <class T>
-[[gnu::always_inline]] inline T load(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
 [[gnu::always_inline]] inline __m256i bytes_at(const std::byte* at) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
 }
 [[gnu::always_inline]] inline void put(std::byte* at, __m256i v) {
   _mm256_store_si256(reinterpret_cast<__m256i*>(at), v);
+}
+[[gnu::always_inline]] inline void put(std::byte* at, __m256 v) {
+  _mm256_store_ps(reinterpret_cast<float*>(at), v);
 }
 [[gnu::always_inline]] inline __m256i words_of(const std::byte* at) {
   return _mm256_set1_epi32(load<int>(at));

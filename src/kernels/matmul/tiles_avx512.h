@@ -4,8 +4,6 @@
 
 #include <immintrin.h>
 
-#include <cstring>
-
 #include "base/isa.h"
 #include "kernels/matmul/output.h"
 #include "kernels/matmul/tiles.h"
@@ -18,21 +16,16 @@
 MILLRACE_TARGET_AVX512_VNNI
 namespace millrace::matmul::avx512_vnni {
 
-inline constexpr int kGroups = quantize::kBlock / 4;  // of four k: one vpdpbusd each
-inline constexpr int kMaxRows = 4, kMaxTiles = 3;     // of expanded weights: 12 int, 12 f32 sums
-inline constexpr int kPackedRows = 24;                // beyond, a tile is expanded once
-inline constexpr int kAhead = 2048;                   // how far one row fetches in each stream
+using tiles16::kGroups;  // one vpdpbusd each
+using tiles16::load;
+
+inline constexpr int kMaxRows = 4, kMaxTiles = 3;  // of expanded weights: 12 int, 12 f32 sums
+inline constexpr int kPackedRows = 24;             // beyond, a tile is expanded once
+inline constexpr int kAhead = 2048;                // how far one row fetches in each stream
 // Three tiles of 18 blocks, of 48 KB of L1; hosts with AVX-512 have 1 MB of L2 and more.
 inline constexpr int kChunkBytes = 35 << 10, kPanelBytes = 640 << 10;
 
 const tiles16::TileKernel& kernel_of(DType type);
-
-template <class T>
-[[gnu::always_inline]] inline T load(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
 
 [[gnu::always_inline]] inline __m512i bytes_at(const std::byte* at) {
   return _mm512_loadu_si512(at);
@@ -40,6 +33,22 @@ template <class T>
 
 [[gnu::always_inline]] inline __m512 f16_at(const std::byte* at) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+}
+
+[[gnu::always_inline]] inline void put(std::byte* at, __m512i v) {
+  _mm512_store_si512(at, v);
+}
+[[gnu::always_inline]] inline void put(std::byte* at, __m512 v) {
+  _mm512_store_ps(at, v);
+}
+[[gnu::always_inline]] inline __m512i words_of(const std::byte* at) {
+  return _mm512_set1_epi32(load<int>(at));
+}
+[[gnu::always_inline]] inline __m512i low_nibbles(__m512i line) {
+  return _mm512_and_si512(line, _mm512_set1_epi8(15));
+}
+[[gnu::always_inline]] inline __m512i high_nibbles(__m512i line) {
+  return low_nibbles(_mm512_srli_epi16(line, 4));
 }
 
 // What codes of IQ4_NL and IQ4_XS stand for, plus 128.
@@ -57,6 +66,10 @@ template <class T>
 [[gnu::always_inline]] inline __m512 canonical(__m512 sum) {
   const __mmask16 nan = _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q);
   return _mm512_mask_mov_ps(sum, nan, _mm512_castsi512_ps(_mm512_set1_epi32(kNanBits)));
+}
+
+[[gnu::always_inline]] inline void store(float* y, long long live, __m512 sum) {
+  _mm512_mask_storeu_ps(y, mask_of(live), canonical(sum));
 }
 
 // Where the next group of R rows will be written, a row with each of the first blocks. A store that
