@@ -104,6 +104,7 @@ class Chooser {
     MILLRACE_ASSIGN(const Choice choice, pick(*call.op, args.bytes, how_.from));
     call.numerics = choice.variant->numerics;
     call.layout = choice.variant->layout;
+    call.is_slow = is_slow(*choice.variant);
     const int64_t most = call.count == Count::rows ? how_.max_rows : how_.max_outputs;
     for (const int64_t n : probed_rows(most)) {
       bind_args(spec_, call, {n, n}, shape_, args);

@@ -112,6 +112,22 @@ __device__ __forceinline__ void let_next_kernel_start() {
 #endif
 }
 
+// What launchers ask of the current device.
+struct DeviceSize {
+  int n_sms = 0;
+  int shared_bytes = 0;  // that a block may have at most
+};
+
+inline cudaError_t ask_device(DeviceSize& size) {
+  int device = 0;
+  if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
+  if (cudaError_t e = cudaDeviceGetAttribute(&size.n_sms, cudaDevAttrMultiProcessorCount, device);
+      e != cudaSuccess)
+    return e;
+  return cudaDeviceGetAttribute(&size.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                device);
+}
+
 struct LaunchShape {
   dim3 grid;
   unsigned n_threads;

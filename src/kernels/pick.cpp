@@ -99,6 +99,10 @@ std::string describe(const Choice& choice, const void* args) {
                      choice.reason);
 }
 
+bool is_slow(const Variant& variant) {
+  return variant.numerics == kReference || variant.name == "scalar";
+}
+
 const Variant* variant_named(const Op& op, std::string_view name) {
   for (const Variant& variant : op.variants())
     if (variant.name == name) return &variant;

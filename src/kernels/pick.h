@@ -48,6 +48,10 @@ struct PickFrom {
 // Fails when nothing accepts the args, or a forced variant does not.
 Result<Choice> pick(const Op& op, const void* args, const PickFrom& from);
 
+// Whether a variant is plain loops (`reference`, `scalar`): right on every machine, and many times
+// slower than the others, so whoever runs one says so.
+bool is_slow(const Variant& variant);
+
 const Variant* variant_named(const Op& op, std::string_view name);
 std::string variant_names(const Op& op);  // "avx512, avx2, reference"
 std::string op_names();

@@ -62,6 +62,20 @@ TEST_F(Pick, AForcedVariantThatCannotRunIsAnError) {
   EXPECT_NE(choose().status().message().find("needs avx2"), std::string::npos);
 }
 
+TEST(Variants, WhatNeedsAnInstructionSetIsNotSlow) {
+  for (const Op* op : ops())
+    for (const Variant& variant : op->variants())
+      if (variant.isa != Isa::generic) {
+        EXPECT_FALSE(is_slow(variant)) << op->name << " " << variant.name;
+      }
+}
+
+TEST_F(Pick, SaysWhenOnlyASlowVariantIsLeft) {
+  EXPECT_FALSE(is_slow(*choose()->variant));
+  machine.isas = {Isa::generic};
+  EXPECT_TRUE(is_slow(*choose()->variant));
+}
+
 TEST(Force, BadOnesListWhatExists) {
   const auto message = [](std::string_view text) {
     return std::string(Force::parse(text).status().message());

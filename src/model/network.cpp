@@ -62,9 +62,7 @@ std::vector<std::string> slow_calls(const StepSpec& spec, const Lowered& lowered
   };
   std::map<std::string, Slow> slow;  // by op and type
   for (const LoweredCall& call : lowered.calls) {
-    if (call.numerics != kReference && call.layout != "plain") continue;
-    const bool is_product = call.op->input_type != nullptr;
-    if (call.numerics != kReference && !is_product) continue;
+    if (!call.is_slow) continue;
     std::string what(call.op->name);
     std::string name;
     if (!call.weights.empty()) {

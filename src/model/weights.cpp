@@ -91,7 +91,7 @@ struct Converted {
   }
 };
 
-// What a lane packs: rows [begin, end) of a matrix [n][k], runs of whole tiles.
+// What a lane packs: rows [begin, end) of a matrix [n][k], whole grains of its layout.
 struct Packing {
   const Layout* layout;  // null: the rows as they are
   DType from, to;

@@ -166,23 +166,17 @@ bool takes_sm80_batch(const Args& a) {
 
 int launch_sm80_batch(const Args& a, void* stream, void* workspace) {
   if (a.n_rows == 0 || a.n == 0) return cudaSuccess;
-  int device = 0, n_sms = 0, most_shared = 0;
-  if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
-  if (cudaError_t e = cudaDeviceGetAttribute(&n_sms, cudaDevAttrMultiProcessorCount, device); e)
-    return e;
-  if (cudaError_t e =
-          cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-      e)
-    return e;
+  DeviceSize device;
+  if (cudaError_t e = ask_device(device); e != cudaSuccess) return e;
   const auto all_tiles = static_cast<int>((a.n + kTileM - 1) / kTileM);
-  const int n_tiles = max(1, min(kMaxTiles, (all_tiles + n_sms - 1) / n_sms));
+  const int n_tiles = max(1, min(kMaxTiles, (all_tiles + device.n_sms - 1) / device.n_sms));
   const int columns = a.n_rows <= 16 ? 2 : a.n_rows <= 32 ? 4 : 8;
   const LaunchShape launch = {
       .grid = dim3(static_cast<unsigned>((all_tiles + n_tiles - 1) / n_tiles)),
       .n_threads = static_cast<unsigned>(32 * kRoundWarps * n_tiles),
       .shared_bytes = shared_bytes(columns, n_tiles)};
   // A small device: the other variant of the class needs less.
-  if (launch.shared_bytes > static_cast<size_t>(most_shared))
+  if (launch.shared_bytes > static_cast<size_t>(device.shared_bytes))
     return launch_sm80_tiles(a, stream, workspace);
   const Kernel kernel = columns == 2   ? kernel_for<2>(n_tiles)
                         : columns == 4 ? kernel_for<4>(n_tiles)

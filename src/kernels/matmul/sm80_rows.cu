@@ -115,20 +115,15 @@ bool takes_sm80_rows(const Args& a) {
 
 int launch_sm80_rows(const Args& a, void* stream, void*) {
   if (a.n_rows == 0 || a.n == 0) return cudaSuccess;
-  int device = 0, n_sms = 0, most_shared = 0;
-  if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
-  if (cudaError_t e = cudaDeviceGetAttribute(&n_sms, cudaDevAttrMultiProcessorCount, device); e)
-    return e;
-  if (cudaError_t e =
-          cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-      e)
-    return e;
+  DeviceSize device;
+  if (cudaError_t e = ask_device(device); e != cudaSuccess) return e;
   const auto n_steps = static_cast<int>(a.k / kStepK);
   const int n_segments = (n_steps + kStepsPerSegment - 1) / kStepsPerSegment;
   const auto n_tiles = static_cast<int>((a.n + kTileM - 1) / kTileM);
   // As many tiles a block as give every SM one, fewer where the device's shared memory is small.
-  int per_block = min(kMaxTiles, (n_tiles + n_sms - 1) / n_sms);
-  while (per_block > 1 && shared_bytes(a, per_block, n_segments) > static_cast<size_t>(most_shared))
+  int per_block = min(kMaxTiles, (n_tiles + device.n_sms - 1) / device.n_sms);
+  while (per_block > 1 &&
+         shared_bytes(a, per_block, n_segments) > static_cast<size_t>(device.shared_bytes))
     --per_block;
   constexpr Kernel kKernels[kMaxTiles] = {rows_kernel<1>, rows_kernel<2>, rows_kernel<3>};
   const LaunchShape shape = {

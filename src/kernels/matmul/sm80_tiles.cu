@@ -275,11 +275,9 @@ bool takes_sm80_tiles(const Args& a) {
 
 int launch_sm80_tiles(const Args& a, void* stream, void*) {
   if (a.n_rows == 0 || a.n == 0) return cudaSuccess;
-  int device = 0, n_sms = 0;
-  if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
-  if (cudaError_t e = cudaDeviceGetAttribute(&n_sms, cudaDevAttrMultiProcessorCount, device); e)
-    return e;
-  const Choice& choice = choose(a, n_sms);
+  DeviceSize device;
+  if (cudaError_t e = ask_device(device); e != cudaSuccess) return e;
+  const Choice& choice = choose(a, device.n_sms);
   if (cudaError_t e = cudaFuncSetAttribute(
           choice.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, choice.shared_bytes);
       e != cudaSuccess)
