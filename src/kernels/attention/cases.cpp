@@ -238,8 +238,9 @@ Tolerance tolerance_of(const Problem& p) {
   return {.eps = eps, .abs = 1e-12};
 }
 
-// SmolLM2-135M and Qwen3-0.6B on a CPU; Qwen3-0.6B on a GPU, where 33 and 34 sequences stand on
-// either side of a wave of 132 multiprocessors at four blocks a sequence.
+// SmolLM2-135M, Qwen3-0.6B and a windowed layer of Gemma 3 1B on a CPU; Qwen3-0.6B on a GPU, where
+// 33 and 34 sequences stand on either side of a wave of 132 multiprocessors at four blocks a
+// sequence.
 void add_timed(std::vector<Case>& out) {
   const auto add = [&](Problem p) {
     p.timed = true;
@@ -253,7 +254,12 @@ void add_timed(std::vector<Case>& out) {
   add({512, 9, 3, 64, 512, 64, 1, prefill, 0});
   add({512, 9, 3, 64, 2048, 64, 1, prefill, 1536});
   add({512, 16, 8, 128, 512, 64, 1, prefill, 0});
-  const DType bf16 = DType::bf16;
+  const DType f32 = DType::f32, bf16 = DType::bf16;
+  add({1, 9, 3, 64, 2048, 64, 1, decode, 0, f32, bf16});
+  add({512, 9, 3, 64, 512, 64, 1, prefill, 0, f32, bf16});
+  Problem gemma{1, 4, 1, 256, 8192, 64, 1, decode};
+  gemma.window = 512;
+  add(gemma);
   add({1, 16, 8, 128, 65536, 64, 1, decode, 0, bf16, bf16});
   add({33, 16, 8, 128, 8192, 64, 33, decode, 0, bf16, bf16});
   add({34, 16, 8, 128, 8192, 64, 34, decode, 0, bf16, bf16});
@@ -270,14 +276,14 @@ void add_windows(std::vector<Case>& out, DType q_type, DType kv_type) {
     out.push_back(make_case(p));
   };
   const Batch decode = Batch::decode, prefill = Batch::prefill, mixed = Batch::mixed;
-  for (long long window : {1, 7, 64, 100, 256, 300, 512, 700})
-    add({4, 6, 2, 64, 700, 64, 2, decode}, window);
-  for (long long window : {1, 9, 33, 300}) {
+  for (long long window : {1, 7, 64, 256, 300, 512, 600})
+    add({2, 3, 1, 64, 600, 64, 1, decode}, window);
+  for (long long window : {9, 33, 300}) {
     add({40, 3, 1, 64, 560, 16, 1, prefill, 490}, window);
-    add({12, 4, 2, 128, 1100, 32, 2, mixed, 400}, window);
-    add({8, 2, 1, 64, 1040, 16, 2, Batch::ends, 300}, window);
-    add({8, 2, 1, 64, 500, 16, 2, Batch::ends, 270}, window);
+    add({12, 4, 2, 64, 600, 32, 2, mixed, 250}, window);
+    add({4, 2, 1, 64, 800, 16, 1, Batch::ends, 200}, window);
   }
+  add({4, 2, 1, 64, 250, 16, 1, Batch::ends, 20}, 9);
   add({40, 3, 1, 80, 40, 16, 1, prefill}, 20);
   add({30, 2, 1, 64, 533, 64, 1, prefill, 503}, 533);
   add({5, 2, 1, 20, 70, 16, 2}, 30);
@@ -289,6 +295,34 @@ void add_windows(std::vector<Case>& out, DType q_type, DType kv_type) {
        .n_seqs = 2,
        .hostile = true},
       260);
+}
+
+// An f32 query over KV of another type than f16: the same arithmetic over other loads.
+void add_mixed_types(std::vector<Case>& out, DType kv_type) {
+  const auto add = [&](Problem p) {
+    p.kv_type = kv_type;
+    out.push_back(make_case(p));
+  };
+  add({.n_rows = 3, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64});
+  add({9, 9, 3, 64, 300, 64, 2});
+  add({5, 14, 2, 72, 33, 64, 1});
+  add({3, 6, 2, 128, 600, 128, 3, Batch::decode});
+  add({30, 2, 1, 64, 533, 16, 1, Batch::prefill, 503});
+  add({.n_rows = 9,
+       .n_heads = 4,
+       .n_kv_heads = 2,
+       .head_dim = 64,
+       .ctx = 520,
+       .n_seqs = 2,
+       .window = 100,
+       .page_gap = 96});
+  add({.n_rows = 12,
+       .n_heads = 4,
+       .n_kv_heads = 2,
+       .head_dim = 64,
+       .ctx = 520,
+       .n_seqs = 2,
+       .hostile = true});
 }
 
 }  // namespace
@@ -352,8 +386,7 @@ std::vector<Case> cases() {
                .hostile = true});
     add_windows(out, type, kv);
   }
-  add({.n_rows = 3, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64, .kv_type = DType::f32});
-  add({.n_rows = 3, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64, .kv_type = DType::bf16});
+  for (DType kv : {DType::f32, DType::bf16}) add_mixed_types(out, kv);
   add_timed(out);
   return out;
 }

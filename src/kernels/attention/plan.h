@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/attention/op.h"
 
@@ -63,6 +64,14 @@ inline Range seen_in_chunk(const Args& a, long long row, long long chunk) {
   const long long begin = first_seen(a, row) - at, end = a.positions[row] + 1LL - at;
   return {begin < 0 ? 0 : begin, end > kChunkTokens ? kChunkTokens : end};
 }
+
+// An element of KV, as bits: the type picks the way it is widened.
+struct F16 {
+  uint16_t bits;
+};
+struct Bf16 {
+  uint16_t bits;
+};
 
 // The result of one query vector over some chunks: o[head_dim], then max, then sum.
 inline long long record_floats(const Args& a) {

@@ -21,16 +21,12 @@ std::string key(const Args& a) {
                      a.window == 0 ? "" : fmt::format(" window={}", a.window));
 }
 
-bool is_cpu_type(const Args& a) {
-  return a.q_type == DType::f32 && a.kv_type == DType::f16;
-}
-
 bool takes_avx2(const Args& a) {
-  return is_cpu_type(a) && a.head_dim % 8 == 0;
+  return a.q_type == DType::f32 && a.head_dim % 8 == 0;
 }
 
 bool takes_avx512(const Args& a) {
-  return is_cpu_type(a) && a.head_dim % 16 == 0;
+  return a.q_type == DType::f32 && a.head_dim % 16 == 0;
 }
 
 constexpr std::array kVariants = {

@@ -130,6 +130,8 @@ inline std::vector<Case> cases() {
     out.push_back(
         make_case({rows, 8, 128, 64, DType::f32, DType::f16, scattered, 0, 0, false, timed}));
     out.push_back(
+        make_case({rows, 8, 128, 64, DType::f32, DType::bf16, scattered, 0, 0, false, timed}));
+    out.push_back(
         make_case({rows, 8, 128, 64, DType::bf16, DType::bf16, scattered, 0, 0, false, timed}));
   }
   return out;

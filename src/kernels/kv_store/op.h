@@ -1,6 +1,7 @@
 // Storing K and V of new tokens in the paged cache. Class cpu.kv_store.round: each element is
 // rounded to nearest even once (the hardware's F16C and the bits of base/small_float.h agree; NaN
-// becomes a quiet NaN with the upper payload bits), and nothing else happens to it.
+// becomes a quiet NaN with the upper payload bits; f32 is copied), and nothing else happens to it.
+// Lanes split columns: heads and dimensions.
 #pragma once
 
 #include <span>

@@ -21,7 +21,7 @@ std::string key(const Args& a) {
 }
 
 bool takes_avx2(const Args& a) {
-  return a.x_type == DType::f32 && a.kv_type == DType::f16 && a.head_dim % 8 == 0;
+  return a.x_type == DType::f32 && a.head_dim % 8 == 0;
 }
 
 constexpr std::array kVariants = {

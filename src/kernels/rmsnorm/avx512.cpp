@@ -11,41 +11,10 @@
 
 MILLRACE_TARGET_AVX512
 namespace millrace::rmsnorm::avx512 {
-namespace {
 
-using lanes::avx512::fold;
-using lanes::avx512::mask_of;
+using namespace lanes::avx512;
 
-float sum_of_squares(const float* x, long long n) {
-  __m512 sum = _mm512_setzero_ps();
-  for (long long i = 0; i < n; i += 16) {
-    const __m512 v = _mm512_maskz_loadu_ps(mask_of(n - i), x + i);
-    sum = _mm512_fmadd_ps(v, v, sum);
-  }
-  return fold(sum);
-}
-
-void scale_row(const float* x, const float* weight, float* y, long long n, float scale) {
-  const __m512 s = _mm512_set1_ps(scale);
-  for (long long i = 0; i < n; i += 16) {
-    const __mmask16 m = mask_of(n - i);
-    const __m512 scaled = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, x + i), s);
-    _mm512_mask_storeu_ps(y + i, m, _mm512_mul_ps(scaled, _mm512_maskz_loadu_ps(m, weight + i)));
-  }
-}
-
-}  // namespace
-
-Status run(const Args& a, Exec& exec) {
-  const auto* x = static_cast<const float*>(a.x);
-  auto* y = static_cast<float*>(a.y);
-  const Share rows = exec.share(a.n_rows);
-  for (long long r = rows.begin; r < rows.end; ++r) {
-    const float mean = sum_of_squares(x + r * a.n, a.n) / static_cast<float>(a.n);
-    scale_row(x + r * a.n, a.weight, y + r * a.n, a.n, 1.0f / std::sqrt(mean + a.eps));
-  }
-  return {};
-}
+#include "kernels/rmsnorm/body.inc"
 
 }  // namespace millrace::rmsnorm::avx512
 MILLRACE_TARGET_END
