@@ -1,9 +1,12 @@
-// The house's own exp, silu, sigmoid, sincos and log: f32 in, f32 out. The scalar form; math_avx2.h
-// and math_avx512.h give the same bits lane by lane, for every input. Errors in units in the last
-// place, as math_test.cpp measures them: exp and log below 1, sin and cos below 1.6 (|x| <= 2^22;
-// NaN beyond), sigmoid and silu below 2.5. exp overflows to Inf and underflows gradually. sigmoid
-// and silu are 1 / (1 + exp(-x)) and x / (1 + exp(-x)) as written: where exp(-x) is Inf (x <
-// -88.73) they are 0 and -0, and silu(-Inf) is NaN. NaN gives NaN.
+// The house's own exp, silu, gelu, sigmoid, sincos and log: f32 in, f32 out. The scalar form;
+// math_avx2.h and math_avx512.h give the same bits lane by lane, for every input. Errors in units
+// in the last place, as math_test.cpp measures them: exp and log below 1, sin and cos below 1.6
+// (|x| <= 2^22; NaN beyond), sigmoid and silu below 2.5. exp overflows to Inf and underflows
+// gradually. sigmoid and silu are 1 / (1 + exp(-x)) and x / (1 + exp(-x)) as written: where exp(-x)
+// is Inf (x < -88.73) they are 0 and -0, and silu(-Inf) is NaN. gelu is the tanh form, x / (1 +
+// exp(-t)) with t = sqrt(8/pi) * (x + 0.044715 x^3): off by at most 4 + 4 |t| / (1 + exp(t)) times
+// 2^-24 of itself, as derived in math_test.cpp; -0 below -10.06, and gelu(-Inf) is NaN. NaN gives
+// NaN.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-// exp, silu, sigmoid, sincos and log on sixteen lanes, with the bits of base/math.h. Everything
-// here has internal linkage and stands in an AVX-512 target region; call it from one.
+// exp, silu, gelu, sigmoid, sincos and log on sixteen lanes, with the bits of base/math.h.
+// Everything here has internal linkage and stands in an AVX-512 target region; call it from one.
 #pragma once
 
 #include <immintrin.h>
@@ -20,9 +20,6 @@ using Int = uint32_t __attribute__((vector_size(64)));
 
 inline Float splat(float value) {
   return _mm512_set1_ps(value);
-}
-inline Int splat_int(uint32_t value) {
-  return (Int)_mm512_set1_epi32(static_cast<int>(value));
 }
 inline Float fma(Float a, Float b, Float c) {
   return _mm512_fmadd_ps(a, b, c);
@@ -45,34 +42,9 @@ inline __mmask16 is_zero(Int a) {
 inline Float select(__mmask16 mask, Float yes, Float no) {
   return _mm512_mask_blend_ps(mask, no, yes);
 }
-inline Int bits_of(Float a) {
-  return (Int)a;
-}
-inline Float float_of(Int a) {
-  return (Float)a;
-}
-inline Float magnitude(Float a) {
-  return float_of(bits_of(a) & splat_int(0x7fffffff));
-}
-inline Float to_float(Int a) {
-  return _mm512_cvtepi32_ps((__m512i)a);
-}
-template <int n>
-inline Int shift_left(Int a) {
-  return (Int)_mm512_slli_epi32((__m512i)a, n);
-}
-template <int n>
-inline Int shift_right_signed(Int a) {
-  return (Int)_mm512_srai_epi32((__m512i)a, n);
-}
-inline Float power_of_two(Int n) {
-  return float_of(shift_left<23>(n + splat_int(127)));
-}
-
-#include "base/math_body.inc"
 
 namespace one = math::avx512;
-#include "base/math_several.inc"
+#include "base/math_vector.inc"
 
 }  // namespace
 }  // namespace millrace::math::avx512

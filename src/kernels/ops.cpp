@@ -6,6 +6,7 @@
 #include "kernels/embedding/op.h"
 #include "kernels/expert_matmul/op.h"
 #include "kernels/expert_sum/op.h"
+#include "kernels/gelu_mul/op.h"
 #include "kernels/kernel.h"
 #include "kernels/kv_store/op.h"
 #include "kernels/matmul/op.h"
@@ -28,6 +29,7 @@ std::span<const Op* const> ops() {
       &embedding::kOp,      //
       &expert_matmul::kOp,  //
       &expert_sum::kOp,     //
+      &gelu_mul::kOp,       //
       &kv_store::kOp,       //
       &matmul::kOp,         //
       &quantize::kOp,       //

@@ -94,6 +94,7 @@ Rows Builder::embed(const std::string& name) {
                                          .n_rows = n_rows_,
                                          .n = c.n_embd,
                                          .n_vocab = c.n_vocab,
+                                         .scale = 1,
                                          .table_type = table.value().type});
   return x;
 }
@@ -338,6 +339,7 @@ void Builder::output(const Rows& x, const std::string& norm_weight, const std::s
                                        .n_rows = n_rows_,
                                        .n = x.width,
                                        .n_vocab = n_all,
+                                       .scale = 1,
                                        .table_type = DType::f32});
   Rows last = norm(wanted, norm_weight, "last");
   if (!status_.ok()) return;

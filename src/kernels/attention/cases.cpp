@@ -294,6 +294,14 @@ void add_timed(std::vector<Case>& out) {
   for (long long ctx : {100, 1024, 8192}) add({1, 16, 8, 128, ctx, 64, 1, decode, 0, bf16, bf16});
 }
 
+constexpr Problem kHostile = {.n_rows = 12,
+                              .n_heads = 4,
+                              .n_kv_heads = 2,
+                              .head_dim = 64,
+                              .ctx = 520,
+                              .n_seqs = 2,
+                              .hostile = true};
+
 // Windows that begin inside a page, at a page, at a chunk and before the first token; shorter than
 // a vector, longer than a chunk; rows whose windows leave pages and whole chunks between them.
 void add_windows(std::vector<Case>& out, DType q_type, DType kv_type) {
@@ -315,14 +323,7 @@ void add_windows(std::vector<Case>& out, DType q_type, DType kv_type) {
   add({40, 3, 1, 80, 40, 16, 1, prefill}, 20);
   add({30, 2, 1, 64, 533, 64, 1, prefill, 503}, 533);
   add({5, 2, 1, 20, 70, 16, 2}, 30);
-  add({.n_rows = 12,
-       .n_heads = 4,
-       .n_kv_heads = 2,
-       .head_dim = 64,
-       .ctx = 520,
-       .n_seqs = 2,
-       .hostile = true},
-      260);
+  add(kHostile, 260);
 }
 
 // An f32 query over KV of another type than f16: the same arithmetic over other loads.
@@ -344,13 +345,7 @@ void add_mixed_types(std::vector<Case>& out, DType kv_type) {
        .n_seqs = 2,
        .window = 100,
        .page_gap = 96});
-  add({.n_rows = 12,
-       .n_heads = 4,
-       .n_kv_heads = 2,
-       .head_dim = 64,
-       .ctx = 520,
-       .n_seqs = 2,
-       .hostile = true});
+  add(kHostile);
 }
 
 // Every problem that a list may serve has one, if only of a few shares.
@@ -449,13 +444,7 @@ std::vector<Case> cases() {
                .n_seqs = 2,
                .page_gap = 96});
     add_typed({.n_rows = 0, .n_heads = 2, .n_kv_heads = 1, .head_dim = 64});
-    add_typed({.n_rows = 12,
-               .n_heads = 4,
-               .n_kv_heads = 2,
-               .head_dim = 64,
-               .ctx = 520,
-               .n_seqs = 2,
-               .hostile = true});
+    add_typed(kHostile);
     add_windows(out, type, kv);
   }
   for (DType kv : {DType::f32, DType::bf16}) add_mixed_types(out, kv);

@@ -4,7 +4,7 @@
 
 namespace millrace::embedding {
 
-// y[r] = table[ids[r]]
+// y[r] = scale * table[ids[r]]
 struct Args {
   const void*
       table;  // table_type [n_vocab][n], rows as in the file, aligned to 2 bytes or its element
@@ -13,6 +13,7 @@ struct Args {
   long long n_rows;
   long long n;  // a multiple of the block length of table_type
   long long n_vocab;
+  float scale;       // above 0; 1: none
   DType table_type;  // f32, f16, bf16 or a block format
 };
 

@@ -133,6 +133,13 @@ void put_bf16(const void* row, float* y, long long n) {
   for (; i < n; ++i) y[i] = bf16_to_f32(x[i]);
 }
 
+void scale_row(float* y, long long n, float scale) {
+  const __m256 s = _mm256_set1_ps(scale);
+  long long i = 0;
+  for (; i + 8 <= n; i += 8) _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_loadu_ps(y + i), s));
+  for (; i < n; ++i) y[i] *= scale;
+}
+
 using Put = void (*)(const void* row, float* y, long long n);
 
 // Null: the codec decodes it. Those formats are no model's embedding by default.
@@ -179,6 +186,7 @@ Status run(const Args& a, Exec& exec) {
       put_row(row, y, a.n);
     else
       decode(a.table_type, row, y, a.n);
+    if (a.scale != 1) scale_row(y, a.n, a.scale);  // found in the first-level cache
   }
   return {};
 }

@@ -1,5 +1,5 @@
-// The named problems of embedding: every format, tails, ids outside the table, hostile blocks, and
-// the tables of real models.
+// The named problems of embedding: every format, tails, ids outside the table, a scale, hostile
+// blocks, and the tables of real models.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,6 +16,7 @@ struct Problem {
   long long n_rows, n, n_vocab;
   DType type = DType::f32;
   bool hostile = false;  // both ids and table
+  float scale = 1;
   bool timed = false;
 };
 
@@ -39,8 +40,8 @@ inline Fill fill_table(const Problem& p) {
 
 inline Case make_case(const Problem& p) {
   Case c;
-  c.name = fmt::format("{}x{}_of_{}_{}{}", p.n_rows, p.n, p.n_vocab, name_of(p.type),
-                       p.hostile ? "_hostile" : "");
+  c.name = fmt::format("{}x{}_of_{}_{}{}{}", p.n_rows, p.n, p.n_vocab, name_of(p.type),
+                       p.scale != 1 ? "_scaled" : "", p.hostile ? "_hostile" : "");
   c.ports = {
       {.name = "table", .type = p.type, .elems = p.n_vocab * p.n, .fill = fill_table(p)},
       {.name = "ids", .type = DType::i32, .elems = p.n_rows, .row_elems = 1, .fill = fill_ids(p)},
@@ -53,6 +54,7 @@ inline Case make_case(const Problem& p) {
                 p.n_rows,
                 p.n,
                 p.n_vocab,
+                p.scale,
                 p.type};
   };
   c.floor = floor_of(bind_rows(c, p, args_of, make_case));
@@ -71,6 +73,14 @@ inline std::vector<Case> cases() {
     for (bool hostile : {false, true})
       out.push_back(
           make_case({.n_rows = 13, .n = 256, .n_vocab = 5, .type = type, .hostile = hostile}));
+  for (DType type : {DType::f32, DType::bf16, DType::q8_0, DType::q4_k})
+    for (bool hostile : {false, true})
+      out.push_back(make_case({.n_rows = 5,
+                               .n = is_block_format(type) ? 256 : 259,
+                               .n_vocab = 7,
+                               .type = type,
+                               .hostile = hostile,
+                               .scale = 33.94f}));
   out.push_back(make_case({.n_rows = 0, .n = 32, .n_vocab = 4, .type = DType::q8_0}));
   for (long long rows : {1, 512}) {
     out.push_back(make_case(

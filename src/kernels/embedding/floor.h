@@ -14,7 +14,7 @@ inline Floor floor_of(const Args& a) {
   const double elems = rows * static_cast<double>(a.n);
   return {.read_bytes = rows * (static_cast<double>(bytes_of(a.table_type, a.n)) + 4),
           .write_bytes = 4 * elems,
-          .f32_macs = is_block_format(a.table_type) ? elems : 0};
+          .f32_macs = is_block_format(a.table_type) || a.scale != 1 ? elems : 0};
 }
 
 }  // namespace millrace::embedding

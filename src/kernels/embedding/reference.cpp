@@ -11,10 +11,13 @@ Status run(const Args& a, Exec& exec) {
   const auto row_bytes = static_cast<long long>(bytes_of(a.table_type, a.n));
   for (long long r = 0; r < a.n_rows; ++r) {
     const long long id = a.ids[r];
-    if (id >= 0 && id < a.n_vocab)
-      decode(a.table_type, static_cast<const char*>(a.table) + id * row_bytes, a.y + r * a.n, a.n);
-    else
-      std::fill_n(a.y + r * a.n, a.n, 0.0f);
+    float* y = a.y + r * a.n;
+    if (id < 0 || id >= a.n_vocab) {
+      std::fill_n(y, a.n, 0.0f);
+      continue;
+    }
+    decode(a.table_type, static_cast<const char*>(a.table) + id * row_bytes, y, a.n);
+    for (long long i = 0; i < a.n && a.scale != 1; ++i) y[i] *= a.scale;
   }
   return {};
 }

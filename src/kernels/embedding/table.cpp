@@ -1,4 +1,5 @@
 #include <array>
+#include <limits>
 
 #include "kernels/embedding/cases.h"
 #include "kernels/embedding/op.h"
@@ -46,6 +47,8 @@ Status validate(const Args& a) {
                  "embedding: {} rows of {} from a table of {} rows of {} (rows >= 0, vocabulary >= "
                  "1, n a multiple of {})",
                  a.n_rows, a.n, a.n_vocab, name_of(a.table_type), block);
+  if (!(a.scale > 0 && a.scale < std::numeric_limits<float>::infinity()))
+    return error(Code::invalid_argument, "embedding: scale {} (above 0; 1 for none)", a.scale);
   return {};
 }
 

@@ -1,0 +1,20 @@
+#include <immintrin.h>
+
+#include "base/isa.h"
+#include "base/math_avx512.h"
+#include "kernels/gelu_mul/op.h"
+#include "kernels/lanes_avx512.h"
+
+#pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12's AVX-512 headers trip it
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+MILLRACE_TARGET_AVX512
+namespace millrace::gelu_mul::avx512 {
+
+using namespace lanes::avx512;
+namespace one = math::avx512;
+
+#include "kernels/gelu_mul/body.inc"
+
+}  // namespace millrace::gelu_mul::avx512
+MILLRACE_TARGET_END
