@@ -2,6 +2,7 @@
 and stop strings. Usage: chat_test.py MILLRACE [UNITTEST ARGS]"""
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -9,9 +10,11 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -110,18 +113,17 @@ class Template(Case):
 
 
 class Terminal(Case):
-    """On a made model that, asked for the most likely token, talks without an end."""
+    """A program at a terminal of its own."""
 
-    def setUp(self):
-        super().setUp()
-        model = f"{self.home}/model.gguf"
-        self.millrace("make-model", "tiny-qwen3", model, "--type", "q8_0")
+    COLUMNS = 80
+
+    def start(self, *args):
         # Under a sanitizer: libedit itself does not free all it allocates.
         self.environment["ASAN_OPTIONS"] = "detect_leaks=0"
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
-            os.execve(MILLRACE, [MILLRACE, "chat", model, "-t", "1", "--temperature", "0", "-c", "65536"],
-                      self.environment)
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, self.COLUMNS, 0, 0))
+            os.execve(MILLRACE, [MILLRACE, *args], self.environment)
         self.addCleanup(self.end)
         self.shown = b""
 
@@ -142,6 +144,15 @@ class Terminal(Case):
                 self.shown += os.read(self.terminal, 65536)
             self.shown = self.shown.split(words.encode(), 1)[1]
 
+    def see_all(self):
+        """What it shows until it ends, and its exit status."""
+        with contextlib.suppress(OSError):  # how Linux says that the other side is closed
+            while part := os.read(self.terminal, 65536):
+                self.shown += part
+        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self.pid = 0
+        return self.shown, status
+
     def type(self, text):
         os.write(self.terminal, text.encode())
 
@@ -158,22 +169,92 @@ class Terminal(Case):
                 return os.waitstatus_to_exitcode(status)
         self.fail("Ctrl-D does not end it")
 
-    def test_a_conversation(self):
-        self.see("Ctrl-D ends", "> ")
-        self.type("/help\n")
-        self.see("/help", "/set", "> ")
-        self.type("hello\n")
-        self.see("hello\r\n")
+
+class Chat(Terminal):
+    """On a made model that, asked for the most likely token, talks without an end."""
+
+    def chat(self, *args):
+        model = f"{self.home}/model.gguf"
+        self.millrace("make-model", "tiny-qwen3", model, "--type", "q8_0")
+        self.start("chat", model, "-t", "1", "--temperature", "0", *args)
+
+    def await_stream(self, question="hello"):
+        self.type(f"{question}\n")
+        self.see(f"{question}\r\n")
         before = len(self.shown)
         while len(self.shown) < before + 200:  # it streams, and would for a long while
             self.shown += os.read(self.terminal, 4096)
+
+    def test_a_conversation(self):
+        self.chat("-c", "65536")
+        self.see("model.gguf, context 65536 tokens", "Ctrl-D ends", "> ")
+        self.type("/help\n")
+        self.see("/help", "/set", "> ")
+        self.await_stream()
         self.type("\x03")
-        self.see("(stopped)", "> ")  # the text before may look like the prompt, and what is typed too early is lost
+        self.see("(stopped)", "> ")  # the text before may look like the prompt
         self.type("/set max_tokens 3\n")
         self.see("max_tokens", "> ")
         self.type("again\n")
         self.see("again\r\n", "> ")
         self.assertEqual(self.leave(), 0)
+
+    def test_ctrl_d_in_an_answer_does_nothing(self):
+        self.chat("-c", "2048")
+        self.see("> ")
+        self.await_stream()
+        self.type("\x04/se\x04t se\x04ed 77\x04")  # typed ahead, it is there when the answer ends
+        self.see("the context of 2048 tokens is full", "/reset", "> ", "/set seed 77")
+        self.type("\n")
+        self.see("seed 77", "> ")
+
+    def test_typing_disarms_ctrl_c(self):
+        self.chat("-c", "2048")
+        self.see("> ")
+        self.type("\x03")
+        self.see("Ctrl-C again to quit", "> ")
+        self.type("half a line\x03")
+        self.see("half a line", "^C", "> ")
+        self.type("/set seed\n")
+        self.see("seed 0", "> ")
+        self.type("\x03")
+        self.see("Ctrl-C again to quit", "> ")
+        self.type("\x03")
+        self.assertEqual(self.see_all()[1], 0)
+
+    def test_the_oldest_turns_make_room(self):
+        self.chat("-c", "256", "--drop-oldest", "-n", "80")
+        self.see("> ")
+        for word in ("one", "two"):
+            self.type(f"{word}\n")
+            self.see(f"{word}\r\n")
+            self.see("\x1b[?2004h")  # which asks for marked pastes: a prompt follows
+        self.type("three\n")
+        self.see("dropped the oldest turn", "256 tokens")
+
+
+class Run(Terminal):
+    COLUMNS = 40
+
+    def test_a_terminal_gets_no_control_characters(self):
+        self.start("run", "tiny", "-t", "1", "-n", "1", "-p", "a\x1b[31mred\x07 one")
+        shown, status = self.see_all()
+        self.assertEqual(status, 0)
+        self.assertIn(b"a[31mred one", shown)
+        self.assertNotIn(b"\x1b[31m", shown)
+        piped = self.millrace("run", "tiny", "-t", "1", "-n", "1", "-p", "a\x1b[31mred\x07 one")
+        self.assertIn("a\x1b[31mred\x07 one", piped.stdout)
+
+    def test_answers_wrap_at_words(self):
+        self.start("chat", "tiny", "-t", "1", "-n", "60", "--seed", "3", "-p", "Tell me a story.")
+        shown, status = self.see_all()
+        self.assertEqual(status, 0)
+        lines = shown.decode().replace("\r", "").split("loading")[-1].split("\n")
+        self.assertLessEqual(max(map(len, lines[1:])), 40)
+        piped = self.millrace("chat", "tiny", "-t", "1", "-n", "60", "--seed", "3", "-p", "Tell me a story.")
+        self.assertGreater(max(map(len, piped.stdout.split("\n"))), 40)
+        words = piped.stdout.split()
+        self.assertEqual(" ".join(lines).split()[-len(words):], words)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+
+#include "lab/store.h"
 
 namespace {
 
@@ -16,8 +19,10 @@ struct Ran {
   std::string text;
 };
 
-// Runs `millrace ARGS` in a shell, so that ARGS may redirect.
+// Runs `millrace ARGS` in a shell, so that ARGS may redirect; without the user's own profile unless
+// `before` says so.
 Ran millrace(const std::string& args, const std::string& before = "") {
+  setenv("MILLRACE_PROFILE", "off", 1);
   const std::string line = before + " " MILLRACE_PROGRAM " " + args;
   std::FILE* pipe = popen(line.c_str(), "r");
   Ran ran{-1, ""};
@@ -48,6 +53,90 @@ TEST(Cli, WrongArgumentsAreNamedAndExitWithTwo) {
   }
   EXPECT_TRUE(holds(millrace("bogus 2>&1"), "no command 'bogus'"));
   EXPECT_TRUE(holds(millrace("doctor --bogus 2>&1"), "--bogus"));
+}
+
+// Names and defaults as people write them, and nothing of how the parser calls its types.
+TEST(Cli, HelpIsForPeople) {
+  for (const std::string command :
+       {"", "bench", "chat", "detokenize", "doctor", "inspect", "logits", "make-model", "models",
+        "perplexity", "pull", "quantize", "run", "runs", "selftest", "template", "tokenize"}) {
+    const Ran help = millrace(command + " --help");
+    EXPECT_EQ(help.exit_code, 0) << command;
+    for (const char* noise : {" INT", " FLOAT", "TEXT:", "Excludes", " x 2", "Option Group", "=["})
+      EXPECT_FALSE(holds(help, noise)) << command << ": " << noise;
+    std::istringstream lines(help.text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  }
+  const Ran chat = millrace("chat --help");
+  for (const char* part : {"Usage: millrace chat [OPTIONS] [MODEL]", "\n  -t, --threads N  ",
+                           "\n      --top-k N  ", "(default: 0.95)"})
+    EXPECT_TRUE(holds(chat, part)) << part << chat.text;
+}
+
+TEST(Cli, NumbersOutOfRangeAreRefusedWithTheirRange) {
+  const struct {
+    const char *args, *says;
+  } kRefused[] = {
+      {"run -n -5", "--n-predict: -5 is too small; the least is -1"},
+      {"chat -n -2", "the least is -1"},
+      {"run --seed -2", "or -1 for a random one"},
+      {"run -s 18446744073709551616", "from 0 to 18446744073709551615"},
+      {"run -s 1.5", "'1.5' is not a seed"},
+      {"chat -c 0", "--ctx-size: 0 is out of range; it must be from 1 to "},
+      {"run -t many", "--threads: 'many' is not a whole number"},
+      {"run --top-p some", "--top-p: 'some' is not a number"},
+      {"run --kv-type q8_0", "--kv-type: 'q8_0' is not one of f16, bf16, f32"},
+      {"run --what", "unexpected argument: --what\nRun 'millrace run --help'"},
+  };
+  for (const auto& [args, says] : kRefused) {
+    const Ran ran = millrace(std::string(args) + " 2>&1 </dev/null");
+    EXPECT_EQ(ran.exit_code, 2) << args;
+    EXPECT_TRUE(holds(ran, says)) << args << ": " << ran.text;
+  }
+}
+
+TEST(Cli, ADrawnSeedIsSaidAndGivesTheTextAgain) {
+  const std::string args = "run tiny -t 1 -p Once -n 20 --temperature 2 --top-k 0 --seed ";
+  const std::string err = testing::TempDir() + "millrace_seed_" + std::to_string(getpid());
+  const Ran drawn = millrace(args + "-1 2>" + err);
+  std::ifstream file(err);
+  std::string said;
+  std::getline(file, said);
+  ASSERT_EQ(said.rfind("millrace: seed ", 0), 0u) << said;
+  EXPECT_EQ(millrace(args + said.substr(15) + " 2>/dev/null").text, drawn.text);
+  EXPECT_NE(millrace(args + "-1 2>/dev/null").text, drawn.text);
+  std::remove(err.c_str());
+}
+
+TEST(Cli, AContextLongerThanTheTrainedOneIsWarnedOf) {
+  EXPECT_EQ(millrace("run tiny -t 1 -p Once -n 1 -c 65536 2>&1 >/dev/null").text, "");
+  const Ran ran = millrace("run tiny -t 1 -p Once -n 1 -c 65537 2>&1 >/dev/null");
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_TRUE(holds(ran, "longer than the 65536 that the model was trained for")) << ran.text;
+}
+
+TEST(Cli, LogitsShowTheTextOfTokens) {
+  const Ran ran = millrace("logits tiny -t 1 --tokens 5,10,20 --top 2");
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_TRUE(holds(ran, "after token 2 (20 ',')")) << ran.text;
+  EXPECT_TRUE(holds(ran, "' and'")) << ran.text;
+  // A file without a tokenizer: ids alone.
+  const Ran ids = millrace("logits " MILLRACE_FIXTURES "/models/qwen3_untied --tokens 2,1 --top 2");
+  EXPECT_EQ(ids.exit_code, 0);
+  EXPECT_TRUE(holds(ids, "after token 1 (1):")) << ids.text;
+}
+
+TEST(Cli, WithoutAGpuBenchSaysWhatTheDoctorSays) {
+  const auto doctor = nlohmann::json::parse(millrace("doctor --json").text, nullptr, false);
+  ASSERT_TRUE(doctor.is_object());
+  if (!doctor["machine"]["gpus"].empty()) GTEST_SKIP() << "this machine has a GPU";
+  const std::string why = doctor["machine"]["gpu_problem"];
+  for (const char* command : {"bench rmsnorm", "bench --chain", "selftest"}) {
+    const std::string device = command == std::string("bench --chain") ? "" : " --device cuda";
+    const Ran ran = millrace(command + device + " 2>&1");
+    EXPECT_EQ(ran.exit_code, 1) << command;
+    EXPECT_EQ(ran.text, "millrace: no GPU: " + why + "\n") << command;
+  }
 }
 
 TEST(Cli, AnUnknownLogLevelIsRefused) {
@@ -101,13 +190,48 @@ TEST(Cli, BenchMeasuresStoresAndCompares) {
   EXPECT_EQ(millrace(args + " --case [1$(printf '\\377')]x576_f32 2>/dev/null").exit_code, 0);
   const Ran verdicts = millrace("bench --compare run:1 run:2 --db " + db);
   EXPECT_EQ(verdicts.exit_code, 0);
-  EXPECT_TRUE(holds(verdicts, "FAST") || holds(verdicts, "SLOW") || holds(verdicts, "SAME") ||
-              holds(verdicts, "AMBIGUOUS"));
+  EXPECT_TRUE(holds(verdicts, "1x576_f32")) << verdicts.text;
+  // Against itself a run is neither, on any machine.
+  const Ran self = millrace("bench --compare run:1 run:1 --db " + db);
+  EXPECT_FALSE(holds(self, "FAST") || holds(self, "SLOW")) << self.text;
   EXPECT_TRUE(holds(millrace("runs --db " + db), "done"));
   EXPECT_TRUE(holds(millrace("runs 2 --db " + db), ("millrace " + args).c_str()));
   const Ran listed = millrace("runs --json --db " + db);
   EXPECT_EQ(listed.exit_code, 0);
   EXPECT_TRUE(nlohmann::json::parse(listed.text, nullptr, false).is_array()) << listed.text;
+  for (const char* end : {"", "-wal", "-shm"}) std::remove((db + end).c_str());
+}
+
+// Runs with made-up samples: the verdicts are known.
+TEST(Cli, BenchJudgesStoredRuns) {
+  const std::string db = testing::TempDir() + "millrace_runs_" + std::to_string(getpid()) + ".db";
+  {
+    auto store = millrace::lab::Store::open(db);
+    ASSERT_TRUE(store.ok()) << store.status().message();
+    for (const double us : {10.0, 5.0, 10.0}) {
+      millrace::lab::Row row;
+      row.op = "rmsnorm";
+      row.problem = "1x576_f32";
+      row.variant = "avx2";
+      row.mode = "cold";
+      row.us = {us, us, us};
+      row.samples_us.assign(20, us);
+      auto run = store->begin_run({"cpu", "a machine", "{}", "abc", "{}", "bench"});
+      ASSERT_TRUE(run.ok());
+      ASSERT_TRUE(store->add_rows(*run, {row}).ok());
+      ASSERT_TRUE(store->end_run(*run, "done").ok());
+    }
+  }
+  const struct {
+    const char *runs, *verdict;
+  } kPairs[] = {{"run:1 run:2", "FAST"}, {"run:2 run:1", "SLOW"}, {"run:1 run:3", "SAME"}};
+  for (const auto& [runs, verdict] : kPairs) {
+    const std::string args = "bench --compare " + std::string(runs) + " --db " + db;
+    EXPECT_TRUE(holds(millrace(args), (std::string(verdict) + "\n").c_str())) << runs;
+    const auto json = nlohmann::json::parse(millrace(args + " --json").text, nullptr, false);
+    ASSERT_EQ(json["verdicts"].size(), 1u) << runs;
+    EXPECT_EQ(json["verdicts"][0]["verdict"], verdict) << runs;
+  }
   for (const char* end : {"", "-wal", "-shm"}) std::remove((db + end).c_str());
 }
 
@@ -177,7 +301,7 @@ TEST(Cli, ADirectoryBecomesGguf) {
   EXPECT_EQ(made.exit_code, 0) << made.text;
   const std::string messages = R"(echo '[{"role": "user", "content": "ab"}]' |)";
   for (const char* args : {"tokenize MODEL '<s>abba' --special --json",
-                           "logits MODEL --tokens 2,1,0", "template MODEL - --tokens"}) {
+                           "logits MODEL --tokens 2,1,0 --json", "template MODEL - --tokens"}) {
     const auto of = [&](const std::string& model) {
       std::string line = args;
       return millrace(line.replace(line.find("MODEL"), 5, model), messages);
@@ -199,6 +323,187 @@ TEST(Cli, AFullDiskIsAFailure) {
   const Ran ran = millrace("doctor 2>&1 >/dev/full");
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_TRUE(holds(ran, "cannot write"));
+}
+
+class TempFolder {
+ public:
+  explicit TempFolder(const std::string& name)
+      : path(testing::TempDir() + name + std::to_string(getpid())) {
+    std::filesystem::create_directories(path);
+  }
+  ~TempFolder() { std::filesystem::remove_all(path); }
+  const std::string path;
+};
+
+nlohmann::json read_json(const std::string& path) {
+  std::ifstream in(path);
+  return nlohmann::json::parse(in, nullptr, false);
+}
+
+TEST(Cli, AnswersNameTheirNumerics) {
+  const auto run = nlohmann::json::parse(
+      millrace("run tiny -t 1 -p Once -n 1 --json 2>/dev/null").text, nullptr, false);
+  ASSERT_TRUE(run.is_object());
+  const std::string fingerprint = run["fingerprint"];
+  EXPECT_EQ(fingerprint.size(), 32u);
+  EXPECT_TRUE(holds(millrace("logits tiny -t 2 --tokens 5 2>&1 >/dev/null"), fingerprint.c_str()));
+  const Ran json = millrace("logits tiny -t 1 --tokens 5 --top 1 --json 2>&1");
+  EXPECT_TRUE(nlohmann::json::parse(json.text, nullptr, false).is_array()) << json.text;
+}
+
+TEST(Cli, BenchTimesTheOpsOfAStep) {
+  const Ran ran = millrace("bench tiny -t 2 --ops -n 3 -p 20 -d 5 --json 2>/dev/null");
+  ASSERT_EQ(ran.exit_code, 0);
+  const auto json = nlohmann::json::parse(ran.text, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << ran.text;
+  EXPECT_EQ(json["fingerprint"].get<std::string>().size(), 32u);
+  for (const char* what : {"decode", "prefill"}) {
+    const auto& step = json[what][0];
+    EXPECT_GT(step["step_us"], 0);
+    EXPECT_LE(step["barriers"], step["calls"]);
+    for (const char* table : {"ops", "shapes"}) {
+      int n_calls = 0;
+      double share = 0;
+      for (const auto& row : step[table]) {
+        n_calls += row["calls"].get<int>();
+        share += row["share"].get<double>();
+        EXPECT_GT(row["us"], 0) << row;
+        if (row["op"] == "matmul") {
+          EXPECT_GT(row["floor_share"], 0) << row;
+        }
+      }
+      EXPECT_EQ(n_calls, step["calls"]) << table;
+      EXPECT_NEAR(share, 1, 0.5) << table;  // of medians: about one
+    }
+  }
+  EXPECT_EQ(json["decode"][0]["context"], 5);
+  EXPECT_EQ(json["prefill"][0]["tokens"], 20);
+  const Ran text = millrace("bench tiny -t 1 --ops -n 2");
+  EXPECT_TRUE(holds(text, "% of floor") && holds(text, "rmsnorm")) << text.text;
+  EXPECT_FALSE(holds(text, "prefill")) << "only with -p";
+  EXPECT_EQ(millrace("bench --ops 2>/dev/null").exit_code, 2);
+  EXPECT_TRUE(holds(millrace("bench tiny --ops --device cuda 2>&1"), "not available on cuda"));
+}
+
+// Calls and waits of a lane follow each other inside the step that they belong to.
+TEST(Cli, ATraceIsNested) {
+  const TempFolder folder("millrace_trace_");
+  const std::string path = folder.path + "/trace.json";
+  ASSERT_EQ(millrace("bench tiny -t 2 --trace " + path + " 2>/dev/null").exit_code, 0);
+  const auto json = read_json(path);
+  ASSERT_TRUE(json.is_object());
+  struct Step {
+    double begin, end;
+    int n_calls[2] = {0, 0};
+    double busy_us[2] = {0, 0};
+  };
+  std::vector<Step> steps;
+  double last_us[2] = {0, 0};
+  constexpr double kRounding = 0.01;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] == "M") continue;
+    ASSERT_EQ(event["ph"], "X");
+    const double begin = event["ts"], dur = event["dur"];
+    EXPECT_GE(dur, 0);
+    const int tid = event["tid"];
+    if (tid == 0) {
+      steps.push_back({begin, begin + dur});
+      continue;
+    }
+    ASSERT_LE(tid, 2);
+    Step& step = steps.back();
+    EXPECT_GE(begin + kRounding, std::max(step.begin, last_us[tid - 1])) << event;
+    EXPECT_LE(begin + dur, step.end + kRounding) << event;
+    last_us[tid - 1] = begin + dur;
+    step.busy_us[tid - 1] += dur;
+    if (event["cat"] == "wait") continue;
+    ++step.n_calls[tid - 1];
+    for (const char* key : {"variant", "class", "split", "rows"})
+      EXPECT_TRUE(event["args"].contains(key)) << event;
+  }
+  ASSERT_EQ(steps.size(), 5u);
+  for (const Step& step : steps) {
+    EXPECT_GT(step.n_calls[0], 0);
+    EXPECT_EQ(step.n_calls[0], steps[0].n_calls[0]);
+    EXPECT_EQ(step.n_calls[1], steps[0].n_calls[0]);
+    for (const double busy_us : step.busy_us) EXPECT_LE(busy_us, step.end - step.begin + kRounding);
+  }
+  EXPECT_EQ(millrace("bench tiny --trace /nowhere/x 2>/dev/null").exit_code, 1);
+}
+
+// The variant that a model's products run as, by --ops.
+std::string matmul_variant(const std::string& before) {
+  const Ran ran = millrace("bench tiny -t 1 --ops -n 1 --json 2>/dev/null", before);
+  const auto json = nlohmann::json::parse(ran.text, nullptr, false);
+  if (!json.is_object()) return "failed: " + ran.text;
+  for (const auto& row : json["decode"][0]["shapes"])
+    if (row["op"] == "matmul") return row["variant"];
+  return "none";
+}
+
+TEST(Cli, AProfileIsReadWhereItFitsTheMachine) {
+  const TempFolder folder("millrace_state_");
+  const std::string own = "MILLRACE_PROFILE= XDG_STATE_HOME=" + folder.path;
+  const std::string path = folder.path + "/millrace/profile.json";
+  const Ran wrote = millrace(
+      "bench rmsnorm --case 1x576_f32 --quick --seconds 0.02 --no-store --write-profile default "
+      "2>&1 >/dev/null",
+      own);
+  EXPECT_TRUE(holds(wrote, path.c_str())) << wrote.text;
+  auto profile = read_json(path);
+  ASSERT_TRUE(profile.is_object());
+  EXPECT_EQ(millrace("run tiny -t 1 -p Once -n 1 2>&1 >/dev/null", own).text, "");
+
+  const std::string first = matmul_variant(own);
+  const auto json = nlohmann::json::parse(
+      millrace("bench tiny -t 1 --ops -n 1 --json 2>/dev/null").text, nullptr, false);
+  profile["entries"] = nlohmann::json::array();
+  for (const auto& row : json["decode"][0]["shapes"])
+    if (row["op"] == "matmul")
+      profile["entries"].push_back({{"op", "matmul"}, {"key", row["shape"]}, {"variant", "avx2"}});
+  std::ofstream(path) << profile;
+  EXPECT_EQ(matmul_variant(own), "avx2") << "the profile's, not " << first;
+  EXPECT_EQ(matmul_variant(own + " MILLRACE_PROFILE=off"), first);
+  EXPECT_EQ(matmul_variant("MILLRACE_PROFILE=" + path), "avx2");
+
+  profile["machine"] = "another";
+  std::ofstream(path) << profile;
+  const Ran foreign = millrace("run tiny -t 1 -p Once -n 1 2>&1 >/dev/null", own);
+  EXPECT_EQ(foreign.exit_code, 0);
+  EXPECT_TRUE(holds(foreign, "ignoring the profile") && holds(foreign, path.c_str()))
+      << foreign.text;
+  EXPECT_EQ(matmul_variant(own), first);
+}
+
+TEST(Cli, ADamagedProfileIsAnErrorThatSaysHowToGoOn) {
+  const TempFolder folder("millrace_damaged_");
+  const std::string path = folder.path + "/p.json";
+  const std::string run = "run tiny -t 1 -p Once -n 1 2>&1 >/dev/null";
+  const Ran missing = millrace(run, "MILLRACE_PROFILE=" + path);
+  EXPECT_TRUE(missing.exit_code != 0 && holds(missing, path.c_str())) << missing.text;
+  std::ofstream(path) << "{\"format\": 3}";
+  const Ran ran = millrace(run, "MILLRACE_PROFILE=" + path);
+  EXPECT_NE(ran.exit_code, 0);
+  EXPECT_TRUE(holds(ran, path.c_str()) && holds(ran, "MILLRACE_PROFILE=off")) << ran.text;
+}
+
+TEST(Cli, LogitsThatAreNotFiniteAreAnError) {
+  const TempFolder folder("millrace_nan_");
+  const std::string path = folder.path + "/nan.gguf";
+  ASSERT_EQ(millrace("make-model tiny-llama " + path + " --type f32 >/dev/null 2>&1").exit_code, 0);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-4096, std::ios::end);  // of the last tensor
+  file << std::string(4096, '\xff');
+  file.close();
+  std::ofstream(folder.path + "/text") << "some text to expect";
+  const Ran logits = millrace("logits " + path + " -t 1 --tokens 1,2,3 2>&1");
+  EXPECT_EQ(logits.exit_code, 1);
+  EXPECT_TRUE(holds(logits, "not finite at position 2")) << logits.text;
+  const Ran all = millrace("logits " + path + " -t 1 --tokens 1,2,3 --all --json 2>&1");
+  EXPECT_TRUE(all.exit_code == 1 && holds(all, "not finite at position 0")) << all.text;
+  const Ran perplexity = millrace("perplexity " + path + " " + folder.path + "/text -t 1 2>&1");
+  EXPECT_EQ(perplexity.exit_code, 1);
+  EXPECT_TRUE(holds(perplexity, "not finite at position 0")) << perplexity.text;
 }
 
 }  // namespace

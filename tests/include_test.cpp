@@ -35,7 +35,8 @@ constexpr std::array<std::string_view, 5> kPublic = {"args.h", "op.h", "row.h", 
 struct Boundary {
   std::string_view header, folder;
 };
-constexpr std::array<Boundary, 7> kBoundaries = {{{"sqlite3.h", "base"},
+constexpr std::array<Boundary, 8> kBoundaries = {{{"sqlite3.h", "base"},
+                                                  {"xxhash.h", "base"},
                                                   {"CLI/", "cli"},
                                                   {"histedit.h", "cli"},
                                                   {"pcre2.h", "text"},

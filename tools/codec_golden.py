@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Prints src/tensor/codec_golden.h: blocks of every format with random bits, and what the PyPI
-package gguf (an implementation independent of ours) decodes them to.
+"""Prints tests/golden/codec.txt: blocks of every format with random bits, and what the PyPI package
+gguf (an implementation independent of ours) decodes them to. A line each: the format, two blocks in
+hex, the FNV-1a hash of the f32 values they decode to, and four of the values as bits: elements 0, 13
+and 29 of the first block and the last of the second.
 
     python3 -m venv venv && venv/bin/pip install gguf numpy
-    venv/bin/python tools/codec_golden.py | clang-format > src/tensor/codec_golden.h
+    venv/bin/python tools/codec_golden.py > tests/golden/codec.txt
 """
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, quants
@@ -28,27 +30,9 @@ def finite_blocks(rng, qtype):
             return raw, values
 
 
-print("""// Printed by tools/codec_golden.py from the PyPI package gguf; not written by hand. Two blocks of
-// random bits per format, the FNV-1a hash of the f32 values they decode to, and four of the values.
-#pragma once
-
-#include <cstdint>
-#include <string_view>
-
-namespace millrace {
-
-struct CodecGolden {
-  std::string_view format, blocks;
-  uint64_t hash;
-  uint32_t spots[4];  // elements 0, 13, 29 of the first block and the last of the second
-};
-
-inline constexpr CodecGolden kCodecGoldens[] = {""")
 rng = np.random.default_rng(20260131)
 for name in FORMATS:
     raw, values = finite_blocks(rng, GGMLQuantizationType[name.upper()])
     bits = values.view(np.uint32)
-    lines = "\n".join(f'"{raw.tobytes().hex()[i:i + 90]}"' for i in range(0, 2 * raw.size, 90))
-    spots = ", ".join(f"0x{bits[i]:08x}" for i in (0, 13, 29, -1))
-    print(f'{{"{name}",\n{lines},\n0x{fnv1a(values.tobytes()):016x}, {{{spots}}}}},')
-print("};\n\n}  // namespace millrace")
+    spots = " ".join(f"{bits[i]:08x}" for i in (0, 13, 29, -1))
+    print(name, raw.tobytes().hex(), f"{fnv1a(values.tobytes()):016x}", spots)

@@ -3,7 +3,7 @@
 # speaks on standard error; a failure says what to do and ends the caller with a non-zero status.
 
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libsqlite3-dev
-  libpcre2-dev libutf8proc-dev libedit-dev libcurl4-openssl-dev libssl-dev python3-pip)
+  libpcre2-dev libutf8proc-dev libedit-dev libcurl4-openssl-dev libssl-dev libxxhash-dev python3-pip)
 test_packages=("${build_packages[@]}" libgtest-dev)
 client_packages=("${test_packages[@]}" python3-venv)
 check_packages=("${test_packages[@]}" clang-format)

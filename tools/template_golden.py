@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Prints src/model/template/golden.h: small templates that use every construct, and what Python's jinja2
-renders them to (set up as for chat templates; see tests/clients/jinja_oracle.py).
+"""Prints tests/golden/template.jsonl: small templates that use every construct, and what Python's jinja2
+renders them to (set up as for chat templates; see tests/clients/jinja_oracle.py). The first line holds
+the variables; each line after it a template and its text, or null where rendering fails.
 
     python3 -m venv venv && venv/bin/pip install jinja2
-    venv/bin/python tools/template_golden.py | clang-format > src/model/template/golden.h
+    venv/bin/python tools/template_golden.py > tests/golden/template.jsonl
 """
 import json
 import pathlib
@@ -163,31 +164,7 @@ def cases():
     yield from SYNTAX_ERRORS
 
 
-def quoted(text):
-    out = ""
-    for byte in text.encode():
-        c = chr(byte)
-        out += {"\\": "\\\\", '"': '\\"', "\n": "\\n"}.get(c, c if 32 <= byte < 127 else f"\\{byte:03o}")
-    return f'"{out}"'
-
-
-print("""// Printed by tools/template_golden.py from Python's jinja2; not written by hand.
-#pragma once
-
-#include <string_view>
-
-namespace millrace::jinja {
-
-struct GoldenTemplate {
-  std::string_view source;
-  bool fails;
-  std::string_view text;
-};
-""")
-print(f"inline constexpr std::string_view kGoldenVariables = {quoted(json.dumps(VARIABLES))};\n")
-print("inline constexpr GoldenTemplate kGoldenTemplates[] = {")
+print(json.dumps(VARIABLES))
 for source in cases():
     text = render(source, VARIABLES)
-    fails = isinstance(text, Exception)
-    print(f"    {{{quoted(source)}, {str(fails).lower()}, {quoted('' if fails else text)}}},")
-print("};\n\n}  // namespace millrace::jinja")
+    print(json.dumps({"template": source, "text": None if isinstance(text, Exception) else text}))

@@ -21,8 +21,8 @@ std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter_lo, uint64_t coun
   return c;
 }
 
-float philox_uniform(uint64_t seed, uint64_t position) {
-  return static_cast<float>(philox(seed, position)[0] >> 8) * 0x1p-24f;
+float philox_uniform(uint64_t seed, uint64_t position, uint32_t choice) {
+  return static_cast<float>(philox(seed, position, choice)[0] >> 8) * 0x1p-24f;
 }
 
 uint32_t Rng::next_u32() {

@@ -1,5 +1,6 @@
-// Philox 4x32-10 (Salmon et al., 2011): random numbers by counter. The draw for (seed, position) is
-// a pure function of the two, so a sample does not depend on what else was drawn, or by whom.
+// Philox 4x32-10 (Salmon et al., 2011): random numbers by counter. The draw for (seed, position,
+// choice) is a pure function of the three, so a sample does not depend on what else was drawn, or
+// by whom.
 #pragma once
 
 #include <array>
@@ -9,8 +10,9 @@ namespace millrace {
 
 std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter_lo, uint64_t counter_hi = 0);
 
-// Uniform in [0, 1), 24 bits: exactly representable in f32.
-float philox_uniform(uint64_t seed, uint64_t position);
+// Uniform in [0, 1), 24 bits: exactly representable in f32. `choice` tells the completions of one
+// request apart.
+float philox_uniform(uint64_t seed, uint64_t position, uint32_t choice = 0);
 
 // A stream over one seed, for filling test data.
 class Rng {

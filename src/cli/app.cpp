@@ -1,12 +1,17 @@
 #include "cli/app.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/help.h"
 
 namespace millrace::cli {
 namespace {
@@ -26,6 +31,70 @@ bool names_no_command(const CLI::App& app, int argc, char** argv) {
                       [&](const CLI::App* command) { return command->check_name(argv[1]); });
 }
 
+std::string error_text(const CLI::ParseError& e) {
+  const std::string text = e.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&e) == nullptr) return text;
+  return "unexpected argument" + text.substr(std::min(text.find(": "), text.size()));
+}
+
+// Validators without a name of their own, which the help would show.
+CLI::Validator check_that(std::function<std::string(const std::string&)> check) {
+  return {[check = std::move(check)](std::string& value) { return check(value); }, ""};
+}
+
+// Whole numbers are decimal: to the parser's own reading 010 would be 8.
+template <class T>
+std::string read_whole(std::string& text) {
+  T value = 0;
+  const char* end = text.data() + text.size();
+  const auto [read, fault] = std::from_chars(text.data(), end, value);
+  if (fault == std::errc::result_out_of_range && read == end)
+    return fmt::format("{} is too large", text);
+  if (fault != std::errc() || read != end)
+    return fmt::format("'{}' is not a whole number{}", text,
+                       std::is_signed_v<T> ? "" : " from 0 up");
+  text = std::to_string(value);
+  return "";
+}
+
+std::string check_real(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [read, fault] = std::from_chars(text.data(), end, value);
+  return fault == std::errc() && read == end ? "" : fmt::format("'{}' is not a number", text);
+}
+
+template <class T>
+struct Element {
+  using type = T;
+};
+template <class T>
+struct Element<std::vector<T>> {
+  using type = T;
+};
+
+// Says what is wrong with a number in better words than the parser's.
+template <class T>
+void check_numbers(CLI::Option& option) {
+  using Value = typename Element<T>::type;
+  if constexpr (std::is_integral_v<Value>)
+    option.transform(CLI::Validator(read_whole<Value>, ""));
+  else if constexpr (std::is_floating_point_v<Value>)
+    option.check(check_that(check_real));
+}
+
+template <class T>
+CLI::Validator in_range(T least, T most) {
+  return check_that([least, most](const std::string& text) -> std::string {
+    T value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    if (value >= least && value <= most) return "";
+    if (most == std::numeric_limits<T>::max())
+      return fmt::format("{} is too small; the least is {}", text, least);
+    return fmt::format("{} is out of range; it must be from {} to {}", text, least, most);
+  });
+}
+
 }  // namespace
 
 Option& Option::required() {
@@ -41,15 +110,25 @@ Option& Option::type_name(const std::string& name) {
   return *this;
 }
 Option& Option::range(int64_t least, int64_t most) {
-  option_->check(CLI::Range(least, most));
+  option_->check(in_range(least, most));
+  return *this;
+}
+Option& Option::at_least(int64_t least) {
+  return range(least, std::numeric_limits<int64_t>::max());
+}
+Option& Option::rewrite(std::function<std::string(std::string&)> rewrite) {
+  option_->transform(CLI::Validator(std::move(rewrite), ""));
   return *this;
 }
 Option& Option::real_range(double least, double most) {
-  option_->check(CLI::Range(least, most));
+  option_->check(in_range(least, most));
   return *this;
 }
 Option& Option::one_of(const std::vector<std::string>& values) {
-  option_->check(CLI::IsMember(values));
+  option_->check(check_that([values](const std::string& text) -> std::string {
+    if (std::find(values.begin(), values.end(), text) != values.end()) return "";
+    return fmt::format("'{}' is not one of {}", text, fmt::join(values, ", "));
+  }));
   return *this;
 }
 Option& Option::excludes(const Option& other) {
@@ -75,7 +154,9 @@ Option& Option::take_all() {
 
 template <class T>
 Option Command::option(const std::string& names, T& value, const std::string& help) {
-  return Option(*app_->add_option(names, value, help));
+  CLI::Option* option = app_->add_option(names, value, help);
+  check_numbers<T>(*option);
+  return Option(*option);
 }
 template Option Command::option(const std::string&, std::string&, const std::string&);
 template Option Command::option(const std::string&, int&, const std::string&);
@@ -105,25 +186,36 @@ void Command::runs(std::function<int()> run) {
 
 App::App(const std::string& help, const std::string& version, const std::string& footer)
     : app_(std::make_unique<CLI::App>(help)) {
-  app_->set_version_flag("--version", version);
+  app_->set_version_flag("--version", version, "Print the version");
   app_->footer(footer);
   app_->require_subcommand(1);
+  app_->formatter_fn(
+      [](const CLI::App* app, const std::string&, CLI::AppFormatMode) { return help_text(*app); });
 }
 App::~App() = default;
 
 Command App::add(const std::string& name, const std::string& help) {
-  return {*app_->add_subcommand(name, help), exit_code_};
+  CLI::App* command = app_->add_subcommand(name, help);
+  command->footer("");  // and not the program's
+  return {*command, exit_code_};
 }
 
 int App::run(int argc, char** argv) {
-  if (names_no_command(*app_, argc, argv)) {
-    fmt::print(stderr, "millrace: no command '{}'; there are: {}\n", argv[1], command_names(*app_));
+  if (argc < 2 || names_no_command(*app_, argc, argv)) {
+    const std::string what =
+        argc < 2 ? "no command given" : fmt::format("no command '{}'", argv[1]);
+    fmt::print(stderr, "millrace: {}; the commands are {} ('millrace --help' explains them)\n",
+               what, command_names(*app_));
     return kUsage;
   }
   try {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app_->exit(e) == 0 ? 0 : kUsage;
+    if (e.get_exit_code() == 0) return app_->exit(e);
+    const auto commands = app_->get_subcommands();
+    fmt::print(stderr, "millrace: {}\nRun 'millrace {}--help' for help.\n", error_text(e),
+               commands.empty() ? "" : commands[0]->get_name() + " ");
+    return kUsage;
   }
   return exit_code_;
 }

@@ -1,5 +1,5 @@
-// The command line in our own words. CLI11, which reads it, is known to app.cpp alone: it would
-// cost every other file seconds to compile.
+// The command line in our own words. CLI11, which reads it, is known to app.cpp and help.cpp alone:
+// it would cost every other file seconds to compile.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,9 @@ class Option {
   Option& show_default();  // in the help: the value the variable has now
   Option& type_name(const std::string& name);
   Option& range(int64_t least, int64_t most);
+  Option& at_least(int64_t least);
+  // Gives a value another form before it is read, or says what is wrong with it.
+  Option& rewrite(std::function<std::string(std::string& value)> rewrite);
   Option& real_range(double least, double most);
   Option& one_of(const std::vector<std::string>& values);
   Option& excludes(const Option& other);

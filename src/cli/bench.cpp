@@ -7,9 +7,12 @@
 #include "base/clock.h"
 #include "cli/bench_chain.h"
 #include "cli/bench_model.h"
+#include "cli/bench_ops.h"
+#include "cli/bench_trace.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/open_model.h"
+#include "cli/profile_file.h"
 #include "cli/recorder.h"
 #include "kernels/pick.h"
 #include "lab/report.h"
@@ -61,14 +64,14 @@ class Printer : public lab::Listener {
   bool headed_ = false;
 };
 
-// What would be measured, and which variant a program built now would pick (MILLRACE_FORCE has its
-// say).
+// What would be measured, and which variant a program built now would pick (MILLRACE_FORCE and the
+// profile have their say).
 Status print_list(const std::vector<lab::PlanItem>& plan, const Options& options,
                   const Machine& machine) {
   MILLRACE_ASSIGN(const Force force, Force::from_environment());
-  const Profile profile;
+  MILLRACE_ASSIGN(const Profile profile, load_profile(machine));
   const PickFrom from{machine, profile, force,
-                      options.device == "cuda" ? Device::cuda : Device::cpu};
+                      options.device == "cuda" ? DeviceKind::cuda : DeviceKind::cpu};
   auto rows = nlohmann::json::array();
   const lab::TableWidths widths = lab::widths_of(plan);
   for (const auto& item : plan) {
@@ -119,8 +122,9 @@ void print_beaten_floors(const std::vector<lab::Row>& rows) {
     if (lab::beats_floor(row)) most = std::max(most, row.floor_percent);
   if (most > 0)
     fmt::print(
-        "\nshares above 100 % (here up to {:.0f} %) say \"at the floor\" and no more:\n"
-        "the bare loops it is counted by were slower\n",
+        "\nshares above 100 % (here up to {:.0f} %) mean \"at the floor\", no more: the bare "
+        "loops\n"
+        "that the floor is computed from were slower\n",
         most);
 }
 
@@ -149,9 +153,10 @@ Status write_profile(const Options& options, const lab::SessionResult& result,
   Profile profile = lab::profile_of(result.cases, target);
   profile.machine = fingerprint(machine);
   profile.written = utc_now();
-  MILLRACE_TRY(profile.write(options.profile));
+  MILLRACE_ASSIGN(const std::string path, profile_to_write(options.profile));
+  MILLRACE_TRY(profile.write(path));
   fmt::print(stderr, "millrace: {} choices differ from the default; written to {}\n",
-             profile.size(), options.profile);
+             profile.size(), path);
   return {};
 }
 
@@ -160,7 +165,7 @@ Status prepare_comparison(const Options& options, const lab::Target& target,
                           std::vector<lab::PlanItem>& plan, lab::BenchOptions& how) {
   std::erase_if(plan, [](const lab::PlanItem& item) { return item.variants.size() < 2; });
   if (plan.empty())
-    return error(Code::not_found, "no case takes both {} and {}", options.compare[0],
+    return error(Code::not_found, "no case has both {} and {}", options.compare[0],
                  options.compare[1]);
   const auto n = static_cast<double>(plan.size() * target.modes().size());
   how.min_rounds = std::max(how.min_rounds, lab::least_samples(0.05 / n) + 4);
@@ -172,7 +177,9 @@ int finish(const Options& options, const lab::SessionResult& result, Recorder& r
   const bool failed = !result.failures.empty();
   recorder.end(result.interrupted ? "interrupted" : failed ? "failed" : "done");
   if (result.device_lost)
-    fmt::print(stderr, "millrace: the device is lost to this process; the rest was not measured\n");
+    fmt::print(stderr,
+               "millrace: the device failed and cannot be used by this process; the rest was not "
+               "measured\n");
   if (!profile.ok()) fmt::print(stderr, "millrace: {}\n", profile.message());
   const bool stored = recorder.report(!options.json);
   if (result.interrupted) return kInterrupted;
@@ -236,7 +243,7 @@ int compare_stored(const Options& options) {
     print_json(nlohmann::json{{"same_machine", machines[0] == machines[1]}, {"verdicts", judged}});
   } else {
     print_verdicts(verdicts);
-    if (machines[0] != machines[1]) fmt::print("\nthe runs are of different machines\n");
+    if (machines[0] != machines[1]) fmt::print("\nthe runs come from different machines\n");
   }
   if (verdicts.empty()) fmt::print(stderr, "millrace: the two runs have no row in common\n");
   return verdicts.empty() ? kFailed : 0;
@@ -247,7 +254,8 @@ int bench(Options options) {
   const auto n_runs = std::count_if(options.compare.begin(), options.compare.end(), is_run);
   if (n_runs == 2) return compare_stored(options);
   if (n_runs == 1)
-    return fail(error(Code::invalid_argument, "--compare takes two variants or two run:ID"));
+    return fail(
+        error(Code::invalid_argument, "--compare takes two variants, or two runs as run:ID"));
   if (options.compares_variants()) options.filter.variants = options.compare;
   const Machine machine = find_machine();
   auto target = lab::make_target(options.device, machine, options.threads);
@@ -267,40 +275,59 @@ bool names_model(const Options& options) {
          (options.filter.ops.size() == 1 && op_named(options.filter.ops[0]) == nullptr);
 }
 
+int bench_whole(const BenchModelOptions& options) {
+  if (!options.trace.empty())
+    if (const int failed = bench_trace(options); failed != 0 || !options.ops) return failed;
+  return options.ops ? bench_ops(options) : bench_model(options);
+}
+
 int run_bench(Options& options) {
   if (options.chain) return bench_chain(options.recording, options.json);
-  if (!names_model(options)) return bench(options);
+  if (!names_model(options)) {
+    if (options.model.ops || !options.model.trace.empty())
+      return fail(error(Code::invalid_argument, "{} needs a model: millrace bench MODEL",
+                        options.model.ops ? "--ops" : "--trace"));
+    return bench(options);
+  }
   if (options.model.model.empty()) options.model.model = options.filter.ops[0];
   if (const auto file = open_model(options.model.model); file.status().code() == Code::not_found)
-    return fail(error(Code::not_found, "'{}' is no op (there are: {}) and no model: {}",
+    return fail(error(Code::not_found, "'{}' is neither an op ({}) nor a model: {}",
                       options.model.model, op_names(), file.status().message()));
   options.model.threads = options.threads;
   options.model.json = options.json;
-  return bench_model(options.model);
+  options.model.device = options.device;
+  return bench_whole(options.model);
 }
 
 void add_model_bench(Command& command, BenchModelOptions& model) {
-  Command whole = command.group("Of a whole model");
-  whole.option("-m,--model", model.model, "A path, or a name from 'millrace models'")
+  Command whole = command.group("Whole model");
+  whole.option("-m,--model", model.model, "Path of a model, or a name from 'millrace models'")
       .type_name("MODEL")
       .excludes(command.find("op"));
   whole
       .option("-p,--n-prompt", model.prompts,
-              "Tokens of the prompt, several lengths separated by commas")
+              "Prompt lengths in tokens, separated by commas (default: 512)")
       .delimiter(',')
+      .range(1, 1 << 20);
+  whole.option("-n,--n-gen", model.n_decode, "Number of tokens to decode")
       .range(1, 1 << 20)
       .show_default();
-  whole.option("-n,--n-gen", model.n_decode, "Tokens to decode").range(1, 1 << 20).show_default();
   whole
       .option("-d,--contexts", model.contexts,
-              "Tokens of context before decoding, several separated by commas")
+              "Tokens already in the context when decoding starts, separated by commas")
       .delimiter(',')
       .range(0, 1 << 24)
       .show_default();
   whole.option("-b,--batch-size", model.n_batch, kBatchHelp).range(1, 8192);
-  whole.option("-r,--repetitions", model.repeats, "How often each is measured")
+  whole.option("-r,--repetitions", model.repeats, "Number of repetitions")
       .range(1, 1000)
       .show_default();
+  whole.flag("--ops", model.ops,
+             "Time each op of a decode step instead, and of a prefill step if -p is given");
+  whole
+      .option("--trace", model.trace,
+              "Write a trace of one prefill step and a few decode steps, for ui.perfetto.dev")
+      .type_name("FILE");
 }
 
 }  // namespace
@@ -309,30 +336,44 @@ void add_bench(App& app, const std::string& command_line) {
   auto options = std::make_shared<Options>();
   options->recording.command = command_line;
   Command command = app.add(
-      "bench", "Verify kernels, then time them against this machine's ceilings; or time a model");
-  command.option("op", options->filter.ops,
-                 "Ops to measure, all when none is named; or one model, to measure it whole");
-  command.option("--case", options->filter.cases, "Cases, by name or shell pattern");
-  command.option("--variant", options->filter.variants, "Variants");
+      "bench", "Verify kernels and time them against this machine's limits, or time a whole model");
+  command
+      .option("op", options->filter.ops,
+              "Ops to measure (default: all), or one model, to measure it as a whole")
+      .type_name("OP");
+  command.option("--case", options->filter.cases, "Only these cases, by name or shell pattern")
+      .type_name("CASE");
+  command.option("--variant", options->filter.variants, "Only these variants").type_name("VARIANT");
   command
       .option("--compare", options->compare,
-              "Two variants, or two stored runs as run:ID: is the second FAST, SLOW, SAME?")
+              "Compare two variants, or two stored runs given as run:ID: B is FAST, SLOW, SAME or "
+              "AMBIGUOUS")
+      .type_name("A B")
       .n_values(2);
-  command.option("--device", options->device, "cpu or cuda").one_of({"cpu", "cuda"}).show_default();
-  command.option("-t,--threads", options->threads, "Lanes; as many as there are CPUs by default")
+  command.option("--device", options->device, "cpu or cuda")
+      .type_name("DEVICE")
+      .one_of({"cpu", "cuda"})
+      .show_default();
+  command.option("-t,--threads", options->threads, "Number of threads (default: one per CPU)")
       .range(1, 1024);
-  command.option("--seconds", options->seconds, "Time per case and mode").real_range(0.01, 3600.0);
-  command.option("--db", options->recording.db, "Where runs are kept");
+  command.option("--seconds", options->seconds, "Seconds to spend on each case and mode")
+      .real_range(0.01, 3600.0);
+  command.option("--db", options->recording.db, "Database of runs (default: the user's own)")
+      .type_name("FILE");
   command.flag("--no-store", options->recording.no_store, "Do not store the run");
-  command.option("--write-profile", options->profile,
-                 "Write the fastest variants of each class to this profile");
+  command
+      .option("--write-profile", options->profile,
+              "Write the fastest variant of each class to this profile; 'default' is the one that "
+              "models are run with")
+      .type_name("FILE");
   command.flag("--quick", options->quick, "Fewer samples, less verification");
   command.flag("--list", options->list,
-               "Say what would be measured and what would be picked, and stop");
+               "List what would be measured and which variant would be picked");
   command.flag("--json", options->json, "Print JSON");
   add_model_bench(command, options->model);
-  Option chain = command.flag("--chain", options->chain,
-                              "The products of a whole model chained on the GPU, and nothing else");
+  Option chain =
+      command.flag("--chain", options->chain,
+                   "Measure only the matrix products of a whole model, chained on the GPU");
   for (const char* other : {"op", "--case", "--variant", "--compare", "--device", "--threads",
                             "--seconds", "--write-profile", "--quick", "--list", "--model"})
     chain.excludes(command.find(other));

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/philox.h"
+#include "cli/bench_steps.h"
 #include "cli/commands.h"
 #include "cli/model_session.h"
 #include "machine/ceilings.h"
@@ -47,19 +47,6 @@ struct Row {
   }
 };
 
-std::vector<int32_t> random_tokens(int64_t n, int64_t n_vocab) {
-  Rng rng(1);
-  std::vector<int32_t> out(static_cast<size_t>(n));
-  for (int32_t& token : out)
-    token = static_cast<int32_t>(rng.below(static_cast<uint64_t>(n_vocab)));
-  return out;
-}
-
-Status run_pending(Engine& engine, int seq) {
-  while (engine.pending(seq) > 0) MILLRACE_TRY(engine.step());
-  return {};
-}
-
 template <class Body>
 Result<double> seconds_of(Body&& body) {
   const int64_t start_ns = now_ns();
@@ -90,8 +77,8 @@ class Bench {
   Result<Row> prefill(int64_t n) {
     Row row{.what = "prefill", .n_tokens = n};
     for (int i = 0; i <= options_.repeats; ++i) {
-      MILLRACE_TRY(restart(n));
-      MILLRACE_ASSIGN(const double s, seconds_of([&] { return run_pending(engine_, seq_); }));
+      MILLRACE_TRY(restart());
+      MILLRACE_ASSIGN(const double s, seconds_of([&] { return compute_first(n); }));
       if (i > 0) row.times.seconds.push_back(s);  // the first warms up
     }
     return row;
@@ -103,8 +90,8 @@ class Bench {
             .context = context,
             .n_bytes = bytes_read(context, options_.n_decode)};
     for (int i = 0; i < options_.repeats; ++i) {
-      MILLRACE_TRY(restart(context));
-      MILLRACE_TRY(run_pending(engine_, seq_));
+      MILLRACE_TRY(restart());
+      MILLRACE_TRY(compute_first(context));
       MILLRACE_ASSIGN(const Decoded decoded, decode_all(context));
       row.times.seconds.push_back(decoded.seconds);
       if (decoded.floor_s > 0) row.floors.seconds.push_back(decoded.floor_s);
@@ -117,11 +104,15 @@ class Bench {
     double seconds = 0, floor_s = 0;
   };
 
-  // Nothing computed, `n` tokens pending.
-  Status restart(int64_t n) {
+  Status restart() {
     engine_.close(seq_);
     MILLRACE_ASSIGN(seq_, engine_.open());
-    return engine_.set_tokens(seq_, {tokens_.begin(), tokens_.begin() + n}).status();
+    return {};
+  }
+  Status compute_first(int64_t n) {
+    if (n == 0) return {};
+    MILLRACE_TRY(compute(engine_, seq_, std::span(tokens_).first(static_cast<size_t>(n))));
+    return engine_.logits(0).status();  // a GPU is waited for
   }
 
   Result<Decoded> decode_all(int64_t context) {
@@ -130,6 +121,7 @@ class Bench {
       const int64_t n = std::min(kTokensAProbe, options_.n_decode - i);
       MILLRACE_ASSIGN(const double s, seconds_of([&] { return decode_steps(context + i, n); }));
       out.seconds += s;
+      if (options_.device == "cuda") continue;           // its memory is not what the probe reads
       const double gbps = probe_.now({}).read_gbps_all;  // 0 where memory is short
       if (gbps > 0) out.floor_s += bytes_read(context + i, n) / (gbps * 1e9);
     }
@@ -138,8 +130,9 @@ class Bench {
 
   Status decode_steps(int64_t context, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
-      MILLRACE_TRY(engine_.append(seq_, tokens_[static_cast<size_t>(context + i)]));
-      MILLRACE_TRY(engine_.step());
+      const auto at = static_cast<size_t>(context + i);
+      MILLRACE_TRY(engine_.step({.seq = seq_, .tokens = {&tokens_[at], 1}}));
+      MILLRACE_TRY(engine_.logits(0).status());  // a GPU is waited for
     }
     return {};
   }
@@ -186,34 +179,39 @@ struct Report {
   double load_s = 0, first_token_s = 0, read_gbps = 0;
   size_t pss_bytes = 0, weight_bytes = 0, token_weight_bytes = 0, llc_bytes = 0;
   int n_lanes = 0;
-  std::string noise;
+  std::string noise, fingerprint, gpu;
 
   bool weights_fit_cache() const { return weight_bytes <= llc_bytes; }
 };
 
 void print(const Report& report, const BenchModelOptions& options) {
   if (!options.json) {
-    fmt::print("{} lanes, {:.1f} MB of weights", report.n_lanes,
-               static_cast<double>(report.weight_bytes) * 1e-6);
+    if (options.device == "cuda")
+      fmt::print("{}", report.gpu);
+    else
+      fmt::print("{} threads", report.n_lanes);
+    fmt::print(", {:.1f} MB of weights", static_cast<double>(report.weight_bytes) * 1e-6);
     if (report.token_weight_bytes < report.weight_bytes)
-      fmt::print(", {:.1f} MB of them a token",
+      fmt::print(", {:.1f} MB of them per token",
                  static_cast<double>(report.token_weight_bytes) * 1e-6);
-    fmt::print(", {:.1f} GB/s read\n", report.read_gbps);
-    fmt::print("loaded in {:.3f} s, first token after {:.3f} s, {:.1f} MB resident\n\n",
+    if (report.read_gbps > 0) fmt::print(", {:.1f} GB/s read", report.read_gbps);
+    fmt::print(", numerics {}\n", report.fingerprint);
+    fmt::print("loaded in {:.3f} s, first token after {:.3f} s, {:.1f} MB of memory in use\n\n",
                report.load_s, report.first_token_s, static_cast<double>(report.pss_bytes) * 1e-6);
     fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10}\n", "", "tokens", "context",
                "best tok/s", "median", "GB/s", "% of floor");
     for (const Row& row : report.rows) print_row(row);
     if (report.weights_fit_cache())
       fmt::print(
-          "\nthe weights fit the last-level cache ({:.0f} MB): the floor is that of reading "
-          "them from memory,\nand what stays in the cache between tokens goes below it\n",
+          "\nthe weights fit in the last-level cache ({:.0f} MB): the floor is the time to read "
+          "them from memory,\nand weights that stay in the cache between tokens beat it\n",
           static_cast<double>(report.llc_bytes) * 1e-6);
     if (!report.noise.empty()) fmt::print("\n{}; do not quote these numbers\n", report.noise);
     return;
   }
   nlohmann::json out = {{"model", options.model},
                         {"lanes", report.n_lanes},
+                        {"fingerprint", report.fingerprint},
                         {"load_s", report.load_s},
                         {"load_to_first_token_s", report.first_token_s},
                         {"pss_bytes", report.pss_bytes},
@@ -237,15 +235,14 @@ Result<Report> measure(const BenchModelOptions& options) {
   const ModelOptions model{.model = options.model,
                            .threads = options.threads,
                            .n_ctx = std::max(longest, deepest + options.n_decode),
-                           .n_batch = options.n_batch};
-  MILLRACE_ASSIGN(auto session, ModelSession::load(model, {.quiet = options.json}));
+                           .n_batch = options.n_batch,
+                           .device = options.device};
+  MILLRACE_ASSIGN(auto session,
+                  ModelSession::load(model, {.quiet = options.json, .any_context = true}));
   Engine& engine = session->engine();
   MILLRACE_ASSIGN(const int seq, engine.open());
-  MILLRACE_TRY(engine
-                   .set_tokens(seq, random_tokens(std::min(kShortPrompt, engine.n_ctx()),
-                                                  engine.config().n_vocab))
-                   .status());
-  MILLRACE_TRY(run_pending(engine, seq));
+  MILLRACE_TRY(compute(
+      engine, seq, random_tokens(std::min(kShortPrompt, engine.n_ctx()), engine.config().n_vocab)));
   report.first_token_s = static_cast<double>(now_ns() - start_ns) * 1e-9;
   report.pss_bytes = pss_bytes();
   report.load_s = session->load_seconds();
@@ -253,9 +250,14 @@ Result<Report> measure(const BenchModelOptions& options) {
   report.token_weight_bytes = engine.network().weight_bytes_of_a_row();
   report.llc_bytes = session->machine().llc_bytes;
   report.n_lanes = session->team().size();
-  const Ceilings ceilings = measure_ceilings(session->machine(), Effort::quick);
-  report.read_gbps = report.n_lanes == 1 ? ceilings.read_gbps_one : ceilings.read_gbps_all;
-  report.noise = ceilings.noise;
+  report.fingerprint = engine.fingerprint();
+  if (options.device == "cuda") {
+    report.gpu = session->machine().gpus.front().name;
+  } else {
+    const Ceilings ceilings = measure_ceilings(session->machine(), Effort::quick);
+    report.read_gbps = report.n_lanes == 1 ? ceilings.read_gbps_one : ceilings.read_gbps_all;
+    report.noise = ceilings.noise;
+  }
   CeilingProbe probe(session->machine(), session->team());
   Bench bench(engine, seq, options, probe);
   for (const int64_t n : options.prompts) {
@@ -271,7 +273,9 @@ Result<Report> measure(const BenchModelOptions& options) {
 
 }  // namespace
 
-int bench_model(const BenchModelOptions& options) {
+int bench_model(const BenchModelOptions& asked) {
+  BenchModelOptions options = asked;
+  if (options.prompts.empty()) options.prompts = {kPromptTokens};
   auto report = measure(options);
   if (!report.ok()) return fail(report.status());
   print(report.value(), options);

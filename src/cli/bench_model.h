@@ -10,15 +10,20 @@
 
 namespace millrace::cli {
 
+inline constexpr int64_t kPromptTokens = 512;
+
 struct BenchModelOptions {
   std::string model;
   int threads = 0;
-  std::vector<int64_t> prompts = {512};
+  std::vector<int64_t> prompts = {};  // none: kPromptTokens, but with --ops no prefill
   int64_t n_decode = 128;
   int64_t n_batch = 0;  // 0: what suits the model
   std::vector<int64_t> contexts = {0};
   int repeats = 3;
+  std::string device = "cpu";
   bool json = false;
+  bool ops = false;   // time the ops of a step instead
+  std::string trace;  // write a trace of some steps to this file instead
 };
 
 int bench_model(const BenchModelOptions& options);

@@ -9,6 +9,7 @@
 
 #include "base/json_text.h"
 #include "base/utf8.h"
+#include "cli/chat_turns.h"
 #include "files/json.h"
 #include "text/template/json.h"
 
@@ -73,18 +74,6 @@ bool is_message(const Json& json) {
 
 }  // namespace
 
-std::string without_controls(std::string_view text) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const Utf8Char c = decode_utf8(text, at);
-    const bool control =
-        (c.code < 0x20 && c.code != '\n' && c.code != '\t') || (c.code >= 0x7F && c.code < 0xA0);
-    if (c.valid() && !control) out.append(text.substr(at, c.bytes));
-    at += c.bytes;
-  }
-  return out;
-}
-
 void Chat::set_system(std::string_view text) {
   const bool has = !messages_.empty() && messages_[0]["role"] == "system";
   if (has) messages_.erase(messages_.begin());
@@ -92,10 +81,53 @@ void Chat::set_system(std::string_view text) {
   messages_.insert(messages_.begin(), Json{{"role", "system"}, {"content", text}});
 }
 
-void Chat::show(std::string_view text) const {
-  const std::string shown = screen_.is_terminal ? without_controls(text) : std::string(text);
-  std::fwrite(shown.data(), 1, shown.size(), screen_.out);
-  std::fflush(screen_.out);
+std::string Chat::what_helps() const {
+  if (!talks_) return "-c N sets a larger one";
+  return fmt::format(
+      "/reset starts a new conversation, {}and -c N on the command line sets a "
+      "larger context",
+      drops_oldest_ ? "" : "/drop makes room by dropping the oldest turns, ");
+}
+
+void Chat::note_cut_answer() const {
+  const std::string helps =
+      drops_oldest_ ? "the next message drops the oldest turns" : what_helps();
+  note("{}the context of {} tokens is full, so the answer is cut off: {}",
+       talks_ ? "" : "millrace: ", backend_.n_ctx(), helps);
+}
+
+// By bisection: a long conversation takes long to render.
+Status Chat::drop_turns(std::vector<int32_t>& prompt, int64_t most_tokens) {
+  int low = 1, high = n_old_turns(messages_);
+  if (high < 1) return {};
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    MILLRACE_ASSIGN(prompt, backend_.prompt(without_oldest(messages_, middle), interrupted_));
+    if (static_cast<int64_t>(prompt.size()) <= most_tokens)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  messages_ = without_oldest(messages_, low);
+  note("(dropped the {} to stay inside the context of {} tokens)",
+       low == 1 ? "oldest turn" : fmt::format("{} oldest turns", low), backend_.n_ctx());
+  MILLRACE_ASSIGN(prompt, backend_.prompt(messages_, interrupted_));
+  return {};
+}
+
+Result<std::vector<int32_t>> Chat::fitting_prompt() {
+  MILLRACE_ASSIGN(std::vector<int32_t> prompt, backend_.prompt(messages_, interrupted_));
+  const int64_t n_ctx = backend_.n_ctx();
+  // A quarter for the answer: turns are dropped rarely, since all after them is computed again.
+  const int64_t room = how_.max_tokens >= 0 ? std::min(how_.max_tokens, n_ctx / 2) : n_ctx / 4;
+  if (drops_oldest_ && static_cast<int64_t>(prompt.size()) + room > n_ctx)
+    MILLRACE_TRY(drop_turns(prompt, n_ctx - room));
+  if (static_cast<int64_t>(prompt.size()) < n_ctx) return prompt;
+  return error(Code::invalid_argument,
+               "the context of {} tokens is full: {} has {} tokens, and an answer needs some too; "
+               "{}",
+               n_ctx, n_old_turns(messages_) > 0 ? "the conversation" : "the message",
+               prompt.size(), what_helps());
 }
 
 // What was said of an answer that was stopped stays part of the conversation; a question whose
@@ -103,19 +135,24 @@ void Chat::show(std::string_view text) const {
 Status Chat::answer(const std::string& text) {
   messages_.push_back(Json{{"role", "user"}, {"content", text}});
   interrupted_.store(false);
+  auto prompt = fitting_prompt();
   std::string said;
   const auto on_text = [&](std::string_view part) {
     said += part;
-    show(part);
+    out_.put(part);
   };
-  auto stats = backend_.answer(messages_, how_, on_text, interrupted_);
-  if (!said.empty() && !said.ends_with('\n')) show("\n");
+  auto stats = prompt.ok() ? backend_.answer(*std::move(prompt), how_, on_text, interrupted_)
+                           : Result<Generated>(prompt.status());
+  out_.flush();
+  if (!said.empty() && !said.ends_with('\n')) out_.put("\n");
   if (!stats.ok()) {
     messages_.erase(messages_.size() - 1);
     return stats.status();
   }
   last_ = *stats;
   messages_.push_back(Json{{"role", "assistant"}, {"content", said}});
+  if (last_.finish == Finish::length && last_.n_prompt + last_.n_tokens >= backend_.n_ctx())
+    note_cut_answer();
   return {};
 }
 
@@ -137,7 +174,7 @@ Line Chat::read_message(LineSource& lines) {
     text = std::string(trimmed(text).substr(kQuotes.size()));
     while (!text.ends_with(kQuotes)) {
       line = lines.read(". ");
-      if (line.kind == Line::Kind::interrupted) return line;
+      if (line.kind == Line::Kind::interrupted) return {line.kind, std::string(kQuotes)};
       if (line.kind == Line::Kind::end) return {Line::Kind::text, text};
       text += (text.empty() ? "" : "\n") + line.text;
     }
@@ -147,7 +184,7 @@ Line Chat::read_message(LineSource& lines) {
   while (text.ends_with('\\')) {
     text.back() = '\n';
     line = lines.read(". ");
-    if (line.kind == Line::Kind::interrupted) return line;
+    if (line.kind == Line::Kind::interrupted) return {line.kind, text};
     if (line.kind == Line::Kind::end) break;
     text += line.text;
   }
@@ -155,17 +192,19 @@ Line Chat::read_message(LineSource& lines) {
 }
 
 int Chat::talk(LineSource& lines) {
-  bool interrupted_before = false;
+  talks_ = true;
+  bool leaves_next = false;  // armed by a Ctrl-C on an empty line
   while (true) {
     const Line line = read_message(lines);
     if (line.kind == Line::Kind::end) return 0;
     if (line.kind == Line::Kind::interrupted) {
-      if (interrupted_before) return 0;
-      interrupted_before = true;
-      note("Ctrl-C again, Ctrl-D or /exit to leave");
+      const bool was_empty = line.text.empty();
+      if (was_empty && leaves_next) return 0;
+      leaves_next = was_empty;
+      if (was_empty) note("press Ctrl-C again to quit, or Ctrl-D, or type /exit");
       continue;
     }
-    interrupted_before = false;
+    leaves_next = false;
     const std::string_view text = trimmed(line.text);
     if (text.empty()) continue;
     if (text.starts_with('/') && text.find('\n') == std::string_view::npos) {
@@ -186,10 +225,9 @@ Chat::Next Chat::obey(std::string_view command) {
   if (name == "help") {
     print_help();
   } else if (name == "reset") {
-    const bool has_system = !messages_.empty() && messages_[0]["role"] == "system";
-    const Json first = has_system ? messages_[0] : Json();
-    messages_ = has_system ? Json::array({first}) : Json::array();
-    note("the conversation begins anew{}", has_system ? ", the system message stays" : "");
+    reset();
+  } else if (name == "drop") {
+    set_drop(rest);
   } else if (name == "system") {
     set_system(rest);
     note("{}", rest.empty() ? "no system message" : "system message set");
@@ -202,9 +240,24 @@ Chat::Next Chat::obey(std::string_view command) {
   } else if (name == "stats") {
     print_stats();
   } else {
-    note("there is no /{}; /help lists what there is", printable(name, 40));
+    note("no command /{}; /help lists the commands", printable(name, 40));
   }
   return Next::go_on;
+}
+
+void Chat::reset() {
+  const bool has_system = !messages_.empty() && messages_[0]["role"] == "system";
+  const Json first = has_system ? messages_[0] : Json();
+  messages_ = has_system ? Json::array({first}) : Json::array();
+  note("new conversation{}", has_system ? "; the system message stays" : "");
+}
+
+void Chat::set_drop(std::string_view argument) {
+  if (!argument.empty() && argument != "on" && argument != "off")
+    return note("usage: /drop [on|off]");
+  drops_oldest_ = argument != "off";
+  note("{}", drops_oldest_ ? "the oldest turns are dropped when the context is full"
+                           : "no turns are dropped when the context is full");
 }
 
 void Chat::set(std::string_view arguments) {
@@ -224,48 +277,49 @@ void Chat::set(std::string_view arguments) {
                       value >= setting.low && value <= setting.high &&
                       (!setting.whole || value == std::floor(value));
     if (!fits)
-      return note("{} is a{} number from {} to {}", setting.name, setting.whole ? " whole" : "",
-                  setting.low, setting.high);
+      return note("{} takes a{} number from {:.15g} to {:.15g}", setting.name,
+                  setting.whole ? " whole" : "", setting.low, setting.high);
     setting.set(how_, value);
     return note("{} {}", setting.name, value_text(setting, how_));
   }
-  if (!name.empty()) note("there is no setting '{}'; /set lists them", printable(name, 40));
+  if (!name.empty()) note("no setting '{}'; /set lists the settings", printable(name, 40));
 }
 
 void Chat::save(std::string_view path) const {
-  if (path.empty()) return note("/save FILE");
+  if (path.empty()) return note("usage: /save FILE");
   std::ofstream file{std::string(path)};
   file << json_text(messages_, 2) << '\n';
   file.close();
   if (!file)
     note("cannot write {}", printable(path));
   else
-    note("{} messages in {}", messages_.size(), printable(path));
+    note("saved {} messages to {}", messages_.size(), printable(path));
 }
 
 void Chat::load(std::string_view path) {
-  if (path.empty()) return note("/load FILE");
+  if (path.empty()) return note("usage: /load FILE");
   const auto text = read_text_file(std::string(path), kMaxFileBytes);
   if (!text.ok()) return note("{}", text.status().message());
   auto json = jinja::parse_ordered_json(text.value());
   const bool fits = json && json->is_array() && std::all_of(json->begin(), json->end(), is_message);
-  if (!fits) return note("{} holds no list of messages, as /save writes it", printable(path));
+  if (!fits) return note("{} is not a conversation saved by /save", printable(path));
   messages_ = std::move(*json);
-  note("{} messages from {}", messages_.size(), printable(path));
+  note("loaded {} messages from {}", messages_.size(), printable(path));
 }
 
 void Chat::print_help() const {
   note(
-      "/help               this\n"
-      "/reset              begin anew\n"
-      "/system TEXT        what the model is told first; without TEXT, nothing\n"
-      "/set [NAME [VALUE]] {}\n"
-      "/save FILE          keep the conversation\n"
-      "/load FILE          take one up again\n"
-      "/stats              tokens and speed of the last answer\n"
-      "/exit               leave, as Ctrl-D does\n"
-      "A line that ends with \\ goes on in the next; \"\"\" begins and ends a text of several "
-      "lines.\n"
+      "/help               show this list\n"
+      "/reset              start a new conversation\n"
+      "/drop [on|off]      drop the oldest turns when the context is full\n"
+      "/system [TEXT]      set the system message; without TEXT, remove it\n"
+      "/set [NAME [VALUE]] show or change a setting: {}\n"
+      "/save FILE          save the conversation\n"
+      "/load FILE          load a saved conversation\n"
+      "/stats              show tokens and speed of the last answer\n"
+      "/exit               quit, like Ctrl-D\n"
+      "A line that ends with \\ continues on the next line; \"\"\" starts and ends a message of "
+      "several lines.\n"
       "Ctrl-C stops an answer.",
       [] {
         std::string names;
@@ -278,9 +332,9 @@ void Chat::print_help() const {
 void Chat::print_stats() const {
   const auto speed = [](int64_t tokens, double seconds) {
     return seconds > 0 ? fmt::format("{:.1f} tokens/s", static_cast<double>(tokens) / seconds)
-                       : std::string("no time at all");
+                       : std::string("too fast to measure");
   };
-  note("prompt: {} tokens, {} of them known already, {:.2f} s, {}", last_.n_prompt, last_.n_cached,
+  note("prompt: {} tokens, {} of them cached, {:.2f} s, {}", last_.n_prompt, last_.n_cached,
        last_.prompt_s, speed(last_.n_prompt - last_.n_cached, last_.prompt_s));
   note("answer: {} tokens, {:.2f} s, {}", last_.n_tokens, last_.tokens_s,
        speed(last_.n_tokens, last_.tokens_s));

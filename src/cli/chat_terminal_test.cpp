@@ -33,30 +33,40 @@ Line typed(std::string text) {
   return {Line::Kind::text, std::move(text)};
 }
 
-const Line kCtrlC = {Line::Kind::interrupted, ""};
+// Ctrl-C, with this much typed in its line.
+Line ctrl_c(std::string text = "") {
+  return {Line::Kind::interrupted, std::move(text)};
+}
 
-// Repeats the question, word by word; "stop" makes it press Ctrl-C after its first word.
+// Repeats the question, word by word; "stop" makes it press Ctrl-C after its first word. A message
+// is ten tokens of its prompt, and an answer has all that are left of the context or two.
 class Echo final : public ChatBackend {
  public:
   explicit Echo(std::atomic<bool>& interrupted) : interrupted_(interrupted) {}
-  Result<Generated> answer(const Json& messages, const Generation& how,
+  int64_t n_ctx() const override { return context; }
+  Result<std::vector<int32_t>> prompt(const Json& messages, const std::atomic<bool>&) override {
+    asked = messages;
+    return std::vector<int32_t>(10 * messages.size());
+  }
+  Result<Generated> answer(std::vector<int32_t> prompt, const Generation& how,
                            const std::function<void(std::string_view)>& on_text,
                            const std::atomic<bool>& stop) override {
-    asked = messages;
     used = how;
-    const std::string text = messages.back()["content"];
+    const std::string text = asked.back()["content"];
     if (text == "fail") return error(Code::unavailable, "no pages left");
     on_text("You said ");
     if (text == "stop") interrupted_.store(true);
     if (!stop.load()) on_text(text);
     Generated done;
-    done.n_prompt = 5;
-    done.n_tokens = 2;
+    done.n_prompt = static_cast<int64_t>(prompt.size());
+    done.n_tokens = text == "go on" ? context - done.n_prompt : 2;
+    done.finish = text == "go on" ? Finish::length : Finish::end;
     done.tokens_s = 1;
     return done;
   }
   Json asked;
   Generation used;
+  int64_t context = 1000;
 
  private:
   std::atomic<bool>& interrupted_;
@@ -118,10 +128,65 @@ TEST_F(ChatTest, CtrlCStopsTheAnswerAndKeepsWhatWasSaid) {
 }
 
 TEST_F(ChatTest, CtrlCTwiceAtThePromptLeaves) {
-  talk({kCtrlC, typed("hi"), kCtrlC, kCtrlC, typed("never")});
+  talk({ctrl_c(), typed("hi"), ctrl_c(), ctrl_c(), typed("never")});
   EXPECT_EQ(out(), "You said hi\n");
-  talk({typed("a\\"), kCtrlC, typed("b")});
+  talk({typed("a\\"), ctrl_c(), typed("b")});
   EXPECT_EQ(chat_.messages().back()["content"], "You said b");
+}
+
+TEST_F(ChatTest, TypingDisarmsCtrlC) {
+  talk({ctrl_c(), ctrl_c("half a line"), typed("hi"), typed("\"\"\""), ctrl_c(), ctrl_c(),
+        typed("again"), ctrl_c("x"), ctrl_c("y"), ctrl_c(), ctrl_c(), typed("never")});
+  EXPECT_EQ(out(), "You said hi\nYou said again\n");
+  EXPECT_TRUE(noted("press Ctrl-C again to quit"));
+}
+
+TEST_F(ChatTest, AFullContextIsSaidWithWhatHelps) {
+  echo_.context = 50;
+  talk({typed("one"), typed("go on")});
+  EXPECT_TRUE(noted("the context of 50 tokens is full, so the answer is cut off"));
+  for (const char* part : {"/reset starts", "/drop makes room", "-c N"}) EXPECT_TRUE(noted(part));
+  EXPECT_FALSE(noted("the conversation has"));
+  talk({typed("more")});
+  EXPECT_TRUE(noted("the conversation has 50 tokens"));
+  EXPECT_EQ(out(), "You said one\nYou said go on\n");
+  EXPECT_EQ(chat_.messages().size(), 4u);
+  talk({typed("/reset"), typed("two")});
+  EXPECT_TRUE(out().ends_with("You said two\n"));
+}
+
+TEST_F(ChatTest, ThroughAPipeNoCommandsAreOffered) {
+  echo_.context = 30;
+  EXPECT_EQ(chat_.answer_once("go on"), 0);
+  EXPECT_TRUE(noted("millrace: the context of 30 tokens is full"));
+  EXPECT_EQ(chat_.answer_once("more"), 1);
+  EXPECT_TRUE(noted("-c N"));
+  EXPECT_FALSE(noted("/reset"));
+}
+
+TEST_F(ChatTest, TheOldestTurnsMakeRoomWhereThatIsAskedFor) {
+  echo_.context = 100;
+  chat_.set_system("Be kind");
+  // Ten messages with the system's: a quarter of the context is the answer's, so seven could stay,
+  // which turns of two make six.
+  talk({typed("1"), typed("2"), typed("3"), typed("4"), typed("/drop"), typed("5")});
+  EXPECT_TRUE(noted("dropped the 2 oldest turns to stay inside the context of 100 tokens"));
+  ASSERT_EQ(echo_.asked.size(), 6u);
+  EXPECT_EQ(echo_.asked[0]["content"], "Be kind");
+  EXPECT_EQ(echo_.asked[1]["content"], "3");
+  EXPECT_EQ(echo_.asked[5]["content"], "5");
+  EXPECT_EQ(chat_.messages().size(), 7u);
+  talk({typed("/drop off"), typed("6"), typed("7")});
+  EXPECT_TRUE(noted("the conversation has 100 tokens"));
+}
+
+TEST_F(ChatTest, AMessageTooLongForTheContextIsSaid) {
+  echo_.context = 20;
+  chat_.drop_oldest(true);
+  chat_.set_system("Be kind");
+  talk({typed("hi")});
+  EXPECT_TRUE(noted("the message has 20 tokens"));
+  EXPECT_FALSE(noted("dropped"));
 }
 
 TEST_F(ChatTest, AFailedAnswerLeavesNoTrace) {
@@ -139,8 +204,8 @@ TEST_F(ChatTest, CommandsDoWhatTheySay) {
   EXPECT_EQ(echo_.used.sampling.temperature, 0.25f);
   EXPECT_EQ(echo_.used.sampling.top_k, 40);
   EXPECT_EQ(echo_.used.sampling.seed, 7u);
-  for (const char* part :
-       {"whole number", "no setting 'nope'", "top_p 0.95", "no /nope", "/reset", "2.0 tokens/s"})
+  for (const char* part : {"whole number", "no setting 'nope'", "top_p 0.95", "no command /nope",
+                           "/reset", "2.0 tokens/s"})
     EXPECT_TRUE(noted(part)) << part;
   talk({typed("/reset")});
   ASSERT_EQ(chat_.messages().size(), 1u);
@@ -155,7 +220,7 @@ TEST_F(ChatTest, AConversationIsSavedAndTakenUpAgain) {
   EXPECT_EQ(chat_.messages().size(), 2u);
   std::ofstream(path) << "[1, 2]";
   talk({typed("/load " + path), typed("/load /nowhere/at/all"), typed("/save /nowhere/at/all")});
-  EXPECT_TRUE(noted("no list of messages"));
+  EXPECT_TRUE(noted("is not a conversation"));
   EXPECT_TRUE(noted("cannot write"));
   EXPECT_EQ(chat_.messages().size(), 2u);
   std::remove(path.c_str());
@@ -169,7 +234,19 @@ TEST_F(ChatTest, APipeIsAnsweredOnce) {
 }
 
 TEST_F(ChatTest, AnswersCannotSteerTheTerminal) {
-  EXPECT_EQ(without_controls("a\x1b[31mb\r\n\tc\x07\u009bd\u00e9\xff"), "a[31mb\n\tcdé");
+  talk({typed("\x1b[31mred\a")});
+  EXPECT_EQ(out(), "You said [31mred\n");
+}
+
+TEST_F(ChatTest, AnswersWrapAtATerminalAlone) {
+  const std::string words = "never gonna give you up";
+  Chat narrow(echo_, interrupted_, {out_file_, notes_file_, true, 12});
+  EXPECT_EQ(narrow.answer_once(words), 0);
+  EXPECT_EQ(out(), "You said \nnever gonna \ngive you up\n");
+  EXPECT_EQ(narrow.messages()[1]["content"], "You said " + words);
+  Chat piped(echo_, interrupted_, {out_file_, notes_file_, false, 12});
+  EXPECT_EQ(piped.answer_once(words), 0);
+  EXPECT_TRUE(out().ends_with("You said " + words + "\n"));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ void print_heading(const Paint& paint, std::string_view text) {
 }
 
 void print_row(std::string_view key, std::string_view value) {
-  fmt::print("  {:<12} {}\n", key, value);
+  fmt::print("  {:<13} {}\n", key, value);
 }
 
 std::string cpus_text(const Machine& m) {
@@ -70,15 +70,15 @@ void print_machine(const Machine& m, const Paint& paint) {
   print_heading(paint, "Machine");
   print_row("CPU", m.cpu_name);
   print_row("CPUs", cpus_text(m));
-  print_row("Runs", isas_text(m));
-  print_row("Caches", fmt::format("L1d {}, L2 {} a core; last level {}", size_text(m.l1d_bytes),
+  print_row("Instructions", isas_text(m));
+  print_row("Caches", fmt::format("L1d {}, L2 {} per core; last level {}", size_text(m.l1d_bytes),
                                   size_text(m.l2_bytes), size_text(m.llc_bytes)));
   print_row("NUMA nodes", fmt::format("{}", m.n_numa_nodes));
   print_row("Memory", fmt::format("{}, {} available; huge pages: {}", size_text(m.memory_bytes),
                                   size_text(m.memory_available_bytes), m.huge_pages));
   print_gpus(m);
   print_row("Build", fmt::format("millrace {}, {}", MILLRACE_VERSION,
-                                 built_with_cuda() ? "CPU and CUDA" : "CPU alone"));
+                                 built_with_cuda() ? "CPU and CUDA" : "CPU only"));
 }
 
 void print_ceilings(const Ceilings& c, const Paint& paint) {
@@ -108,7 +108,7 @@ void print_gpu(const Machine& machine, const Result<lab::Roof>& gpu, const Paint
   fmt::print("\n");
   print_heading(paint, fmt::format("GPU {}, measured", machine.gpus[0].index));
   if (!gpu.ok()) {
-    fmt::print("  it cannot be used: {}\n", gpu.status().message());
+    fmt::print("  cannot be used: {}\n", gpu.status().message());
     return;
   }
   fmt::print("  {:<18}{:<6}{:>12.0f}\n", "read", "GB/s", gpu.value().read_gbps);
@@ -179,7 +179,7 @@ int doctor(const Log& log, bool json) {
 void add_doctor(App& app, const Log& log) {
   auto json = std::make_shared<bool>(false);
   Command command =
-      app.add("doctor", "Say what this machine is, what it can do at most, and what to mend");
+      app.add("doctor", "Show this machine's hardware and measured limits, and what to fix");
   command.flag("--json", *json, "Print JSON");
   command.runs([json, &log] { return doctor(log, *json); });
 }

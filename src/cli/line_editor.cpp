@@ -1,19 +1,42 @@
 #include "cli/line_editor.h"
 
 #include <histedit.h>
+#include <poll.h>
 #include <unistd.h>
 
-#include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
+
+#include "base/utf8.h"
+#include "cli/terminal_text.h"
 
 namespace millrace::cli {
 namespace {
 
 constexpr int kHistoryLines = 2000;
 constexpr std::wstring_view kPasteEnd = L"\x1b[201~";
+
+// What was typed while nobody read. A Ctrl-D among it is no part of a line: a terminal that edits
+// lines itself keeps it as a zero byte.
+std::string typed_ahead() {
+  std::string bytes;
+  pollfd in{STDIN_FILENO, POLLIN, 0};
+  char block[4096];
+  while (poll(&in, 1, 0) == 1 && (in.revents & POLLIN) != 0) {
+    const ssize_t n = ::read(STDIN_FILENO, block, sizeof block);
+    if (n <= 0) break;
+    bytes.append(block, static_cast<size_t>(n));
+  }
+  std::string text;
+  for (size_t at = 0; at < bytes.size();) {
+    const Utf8Char c = decode_utf8(bytes, at);
+    if (c.valid() && c.code != '\0' && c.code != '\x04') text.append(bytes, at, c.bytes);
+    at += c.bytes;
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -23,6 +46,7 @@ struct LineEditor::Libedit {
   std::FILE* screen = stdout;
   std::string prompt, history_file;
   bool interrupted = false;
+  std::string left;  // what stood in the line when it was interrupted
 
   static Libedit& of(EditLine* edit) {
     void* self = nullptr;
@@ -31,7 +55,9 @@ struct LineEditor::Libedit {
   }
   static char* show_prompt(EditLine* edit) { return of(edit).prompt.data(); }
   static unsigned char interrupt(EditLine* edit, int) {
+    const LineInfo* line = el_line(edit);
     of(edit).interrupted = true;
+    of(edit).left.assign(line->buffer, line->lastchar);
     return CC_EOF;
   }
   static unsigned char paste(EditLine* edit, int);
@@ -57,9 +83,7 @@ unsigned char LineEditor::Libedit::paste(EditLine* edit, int) {
 }
 
 void LineEditor::Libedit::set_up() {
-  // Characters of several bytes are edited as such; everything else stays in the C locale.
-  std::setlocale(LC_CTYPE, "");
-  if (MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
+  use_utf8_locale();
   screen = isatty(STDOUT_FILENO) == 1 ? stdout : stderr;
   edit = el_init("millrace", stdin, screen, stderr);
   if (edit == nullptr) return;
@@ -109,6 +133,7 @@ Line LineEditor::read(const std::string& prompt) {
   // Before the prompt, not after it as el_gets does: a Ctrl-D in between would become a character
   // of the line.
   el_set(edit_->edit, EL_PREP_TERM, 1);
+  if (const std::string ahead = typed_ahead(); !ahead.empty()) el_push(edit_->edit, ahead.c_str());
   edit_->mark_pastes(true);
   int n = 0;
   const char* got = el_gets(edit_->edit, &n);
@@ -116,7 +141,7 @@ Line LineEditor::read(const std::string& prompt) {
   if (edit_->interrupted) {
     std::fputs("^C\n", edit_->screen);
     el_reset(edit_->edit);
-    return {Line::Kind::interrupted, ""};
+    return {Line::Kind::interrupted, edit_->left};
   }
   if (got == nullptr || n <= 0) {
     std::fputs("\n", edit_->screen);
@@ -126,23 +151,6 @@ Line LineEditor::read(const std::string& prompt) {
   if (text.ends_with('\n')) text.pop_back();
   edit_->remember(text);
   return {Line::Kind::text, text};
-}
-
-std::string state_file(const std::string& name) {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  std::filesystem::path folder;
-  if (state != nullptr && *state == '/')
-    folder = state;
-  else if (home != nullptr && *home != '\0')
-    folder = std::filesystem::path(home) / ".local" / "state";
-  else
-    return "";
-  std::error_code failed;
-  std::filesystem::create_directories(folder / "millrace", failed);
-  if (failed) return "";
-  std::filesystem::permissions(folder / "millrace", std::filesystem::perms::owner_all, failed);
-  return folder / "millrace" / name;
 }
 
 }  // namespace millrace::cli

@@ -9,7 +9,7 @@ namespace millrace::cli {
 
 struct Line {
   enum class Kind : unsigned char { text, interrupted, end } kind = Kind::text;
-  std::string text;
+  std::string text;  // of `interrupted`: what was typed before, and is gone
 };
 
 // Where a chat's lines come from: a terminal, or a test.
@@ -34,8 +34,5 @@ class LineEditor final : public LineSource {
   struct Libedit;
   std::unique_ptr<Libedit> edit_;
 };
-
-// $XDG_STATE_HOME/millrace/NAME, its folder made; empty when there is no home.
-std::string state_file(const std::string& name);
 
 }  // namespace millrace::cli

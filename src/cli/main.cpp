@@ -27,9 +27,12 @@ int run(int argc, char** argv) {
     return kUsage;
   }
   const Log log(level.value());
-  App app("Millrace: an inference engine, and the lab that measures its kernels",
-          "millrace " MILLRACE_VERSION,
-          "MILLRACE_LOG=debug, info, warning, error or off sets what is logged on stderr.");
+  App app(
+      "Millrace: an LLM inference engine, and the lab that measures its kernels",
+      "millrace " MILLRACE_VERSION,
+      "The environment variable MILLRACE_LOG (debug, info, warning, error or off) sets what is\n"
+      "logged on stderr. MILLRACE_PROFILE names the profile of measured kernels that models run\n"
+      "with, or is off (default: what 'bench --write-profile default' wrote).");
   add_bench(app, command_line(argc, argv));
   add_chat(app);
   add_detokenize(app);
@@ -38,8 +41,8 @@ int run(int argc, char** argv) {
   add_logits(app);
   add_make_model(app);
   add_models(app);
-  add_pull(app);
   add_perplexity(app);
+  add_pull(app);
   add_quantize(app);
   add_run(app);
   add_runs(app);
@@ -49,7 +52,7 @@ int run(int argc, char** argv) {
   return app.run(argc, argv);
 }
 
-// Output that did not arrive (a full disk) is a failure, whatever the command thought of it.
+// Output that did not arrive (a full disk) is a failure, also of a command that succeeded.
 int flushed(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
   fmt::print(stderr, "millrace: cannot write the output: {}\n", std::strerror(errno));

@@ -45,19 +45,21 @@ int run_make_model(const Options& options) {
 void add_make_model(App& app) {
   auto options = std::make_shared<Options>();
   Command command =
-      app.add("make-model", "Write a model of a real one's exact shapes, with random weights");
+      app.add("make-model", "Write a model with the exact shapes of a real one and random weights");
   command.option("ARCH", options->arch, fmt::format("One of {}", model_shape_names())).required();
   command.option("OUT", options->out, "The .gguf file to write").required();
-  command.option("--type", options->type,
-                 fmt::format("Of the weights: {} (default: q4_0)", quant_type_names()));
-  command.option("--layers", options->n_layers, "How many layers (default: all of them)")
-      .range(1, 1024);
-  command.option("--random-seed", options->seed, "The same seed gives the same file");
-  command.option("-t,--threads", options->n_threads, "How many threads (default: all CPUs)")
+  command
+      .option("--type", options->type,
+              fmt::format("Type of the weights: {} (default: q4_0)", quant_type_names()))
+      .type_name("TYPE");
+  command.option("--layers", options->n_layers, "Number of layers (default: all)").range(1, 1024);
+  command.option("--random-seed", options->seed,
+                 "Random seed: the same seed gives the same file (default: 0)");
+  command.option("-t,--threads", options->n_threads, "Number of threads (default: one per CPU)")
       .range(1, 1024);
   command.footer(
-      "For measuring speed where no weights can be fetched: such a model runs, and what\n"
-      "it says means nothing. Its vocabulary has the real one's size, not its words.");
+      "For measuring speed where real weights cannot be downloaded: such a model runs, but what it "
+      "says is meaningless. Its vocabulary has the size of the real one, not its words.");
   command.runs([options] { return run_make_model(*options); });
 }
 

@@ -3,27 +3,28 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
 #include "cli/app.h"
-#include "engine/engine.h"
+#include "engine/language_model.h"
 #include "kernels/pick.h"
 #include "machine/machine.h"
 #include "machine/team.h"
 
 namespace millrace::cli {
 
-inline constexpr int64_t kDefaultContext = 4096;
 inline constexpr char kBatchHelp[] =
-    "Tokens of a prompt computed at once; 64 by default, 256 for a mixture of experts";
+    "Batch size: prompt tokens computed at once (default: 64, or 256 for a mixture of experts)";
 
 struct ModelOptions {
-  std::string model;    // empty: the default one
-  int threads = 0;      // 0: as many as there are CPUs
-  int64_t n_ctx = 0;    // 0: the model's own, at most kDefaultContext
-  int64_t n_batch = 0;  // 0: batch_of's
-  std::string kv_type = "f16";
+  std::string model;         // empty: the default one
+  int threads = 0;           // 0: as many as there are CPUs
+  int64_t n_ctx = 0;         // 0: default_context's
+  int64_t n_batch = 0;       // 0: batch_of's
+  std::string kv_type = {};  // empty: what the device keeps by default
+  std::string device = "cpu";
 };
 
 // Without `positional` the model goes by -m alone: see take_model().
@@ -34,15 +35,19 @@ class ModelSession {
   // What a command needs beyond its options: sequences at once, rows with logits.
   struct Needs {
     int64_t max_seqs = 1, max_outputs = 16;
-    bool quiet = false;  // no progress bar
+    bool quiet = false;        // no progress bar
+    bool any_context = false;  // what the model makes of a context beyond its own does not matter
   };
   static Result<std::unique_ptr<ModelSession>> load(const ModelOptions& options,
                                                     const Needs& needs);
 
   const Machine& machine() const { return machine_; }
   Team& team() { return *team_; }
-  PickFrom pick_from() const { return {machine_, profile_, force_}; }
+  const PickFrom& pick_from() const { return *from_; }
   Engine& engine() { return *engine_; }
+  // With its tokenizer, template and sampler; what had to be assumed of them, stderr says.
+  Result<LanguageModel> language_model();
+  const std::string& name() const { return name_; }  // of the model, for people
   double load_seconds() const { return load_seconds_; }
 
  private:
@@ -52,7 +57,10 @@ class ModelSession {
   Profile profile_;
   Force force_;
   std::unique_ptr<Team> team_;
+  std::unique_ptr<Device> device_;
+  std::optional<PickFrom> from_;
   std::unique_ptr<Engine> engine_;
+  std::string name_;
   double load_seconds_ = 0;
 };
 

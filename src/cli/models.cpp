@@ -43,7 +43,8 @@ int models(bool json) {
   else if (!catalog.entries.empty())
     print_table(catalog);
   else
-    fmt::print(stderr, "millrace: no models here yet; 'millrace pull {}' gets one\n",
+    fmt::print(stderr,
+               "millrace: no models on this machine yet; 'millrace pull {}' downloads one\n",
                kDefaultModel);
   for (const auto& note : catalog.notes) fmt::print(stderr, "millrace: {}\n", note);
   return 0;
@@ -53,12 +54,12 @@ int models(bool json) {
 
 void add_models(App& app) {
   auto json = std::make_shared<bool>(false);
-  Command command = app.add("models", "List the models that are on this machine");
+  Command command = app.add("models", "List the models on this machine");
   command.footer(
-      "Lists the model that comes with the program, and what lies in our own cache and in those\n"
-      "of Hugging Face (HF_HOME, HF_HUB_CACHE), llama.cpp (LLAMA_CACHE), ollama (OLLAMA_MODELS)\n"
-      "and LM Studio. Every command that takes a MODEL takes a name from this list, the\n"
-      "beginning of one if it is the only such, or a path.");
+      "Lists the model that comes with millrace, the models that 'millrace pull' downloaded, and "
+      "those of Hugging Face (HF_HOME, HF_HUB_CACHE), llama.cpp (LLAMA_CACHE), ollama "
+      "(OLLAMA_MODELS) and LM Studio. Every command that takes a MODEL accepts a name from this "
+      "list, the beginning of a name if no other starts with it, or a path.");
   command.flag("--json", *json, "Print JSON");
   command.runs([json] { return models(*json); });
 }

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "cli/pull.h"
 #include "hub/catalog.h"
+#include "model/architecture.h"
 
 namespace millrace::cli {
 namespace {
@@ -16,7 +17,9 @@ constexpr double kPatienceS = 8;
 
 Result<std::string> pull_default(const Environment& environment) {
   if (environment.hub_offline)
-    return error(Code::unavailable, "{} is not here, and HF_HUB_OFFLINE is set", kDefaultModel);
+    return error(Code::unavailable,
+                 "{} is not on this machine, and HF_HUB_OFFLINE forbids downloading it",
+                 kDefaultModel);
   PullWatch watch;
   watch.n_tries = 1;
   watch.patience_s = kPatienceS;
@@ -32,8 +35,8 @@ Result<std::string> default_model(const Environment& environment) {
   auto tiny = resolve_model(kTinyModel, find_shipped_models(environment));
   if (!tiny.ok()) return pulled;
   fmt::print(stderr,
-             "millrace: {} is not here and could not be got ('millrace pull' says why); using {}, "
-             "the small model that comes with this program\n",
+             "millrace: {} is not on this machine and the download failed ('millrace pull' says "
+             "why); using {}, the small model that comes with millrace\n",
              kDefaultModel, kTinyModel);
   return tiny;
 }
@@ -55,10 +58,11 @@ Result<std::string> path_of(const std::string& name) {
 
 Option add_model_name(Command& command, std::string& model, bool positional) {
   return command
-      .option(positional ? "-m,--model,model" : "-m,--model", model,
-              fmt::format("A path, or a name from 'millrace models'; without one {}, or {} where "
-                          "that cannot be got",
-                          kDefaultModel, kTinyModel))
+      .option(
+          positional ? "-m,--model,model" : "-m,--model", model,
+          fmt::format("Path of a model, or a name from 'millrace models' (default: {}, which is "
+                      "downloaded once; {} if that fails)",
+                      kDefaultModel, kTinyModel))
       .type_name("MODEL");
 }
 
@@ -76,7 +80,18 @@ Status take_model(std::string& model, std::vector<std::string>& arguments, size_
 
 Result<ModelFile> open_model(const std::string& name) {
   MILLRACE_ASSIGN(const std::string path, path_of(name));
-  return ModelFile::open(path);
+  return open_model_file(path);
+}
+
+void print_warnings(const Tokenizer& tokenizer) {
+  for (const std::string& warning : tokenizer.warnings())
+    fmt::print(stderr, "millrace: warning: {}\n", warning);
+}
+
+Result<Tokenizer> open_tokenizer(const ModelFile& file) {
+  auto tokenizer = load_tokenizer(file);
+  if (tokenizer.ok()) print_warnings(*tokenizer);
+  return tokenizer;
 }
 
 }  // namespace millrace::cli

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "cli/app.h"
 #include "files/model_file.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace millrace::cli {
 
@@ -20,9 +21,13 @@ Option add_model_name(Command& command, std::string& model, bool positional = tr
 Status take_model(std::string& model, std::vector<std::string>& arguments, size_t n_least,
                   size_t n_most);
 
-// By a path, or by a name that `millrace models` lists. An empty one is the default model: got
-// where it is not here, and where it cannot be got the small one that comes with the program, which
+// By a path, or by a name that `millrace models` lists. An empty one is the default model,
+// downloaded where it is not here; if that fails, the small one that comes with the program, which
 // a line on stderr says.
 Result<ModelFile> open_model(const std::string& name);
+
+// Its tokenizer; what had to be assumed of it, lines on stderr say.
+Result<Tokenizer> open_tokenizer(const ModelFile& file);
+void print_warnings(const Tokenizer& tokenizer);
 
 }  // namespace millrace::cli

@@ -29,6 +29,7 @@ struct Options {
 struct Sum {
   double logprob = 0;
   int64_t n_tokens = 0;
+  std::string fingerprint = {};  // of the numerics
 
   double perplexity() const { return std::exp(-logprob / static_cast<double>(n_tokens)); }
 };
@@ -36,15 +37,11 @@ struct Sum {
 // Every token of the window after its first is one that was expected.
 Status add_window(Engine& engine, std::vector<int32_t> tokens, Sum& sum) {
   MILLRACE_ASSIGN(const int seq, engine.open());
-  MILLRACE_TRY(engine.set_tokens(seq, tokens).status());
-  for (size_t at = 1; engine.pending(seq) > 0;) {
-    MILLRACE_ASSIGN(const int64_t n, engine.step_all(seq));
-    for (int64_t i = 0; i < n && at < tokens.size(); ++i, ++at) {
-      const auto logits = engine.logits_row(i);
-      sum.logprob += logits[static_cast<size_t>(tokens[at])] - log_sum_exp(logits);
-      ++sum.n_tokens;
-    }
-  }
+  MILLRACE_TRY(compute_all(engine, seq, tokens, [&](size_t at, std::span<const float> logits) {
+    if (at + 1 == tokens.size()) return;
+    sum.logprob += logits[static_cast<size_t>(tokens[at + 1])] - log_sum_exp(logits);
+    ++sum.n_tokens;
+  }));
   engine.close(seq);
   return {};
 }
@@ -57,12 +54,14 @@ Result<Sum> measure(Options& options) {
   MILLRACE_ASSIGN(const std::string text, read_text_file(file, kMaxText));
   MILLRACE_ASSIGN(auto session,
                   ModelSession::load(model, {.max_outputs = 64, .quiet = options.json}));
-  MILLRACE_ASSIGN(const Tokenizer tokenizer, load_tokenizer(session->engine().file()));
+  MILLRACE_ASSIGN(const Tokenizer tokenizer, open_tokenizer(session->engine().file()));
   MILLRACE_ASSIGN(const std::vector<int32_t> tokens, tokenizer.encode(text, true));
   if (tokens.size() < 2)
-    return error(Code::invalid_argument, "{}: a text of {} tokens", file, tokens.size());
+    return error(Code::invalid_argument,
+                 "{}: the text has {} tokens, and perplexity needs at least 2", file,
+                 tokens.size());
   Progress progress("perplexity");
-  Sum sum;
+  Sum sum{.fingerprint = session->engine().fingerprint()};
   const auto step = static_cast<size_t>(options.window);
   for (size_t first = 0; first + 1 < tokens.size(); first += step) {
     const size_t end = std::min(first + step, tokens.size());
@@ -82,7 +81,9 @@ int run_perplexity(Options& options) {
   if (!sum.ok()) return fail(sum.status());
   const double perplexity = sum.value().perplexity();
   if (options.json)
-    print_json(nlohmann::json{{"perplexity", perplexity}, {"tokens", sum.value().n_tokens}});
+    print_json(nlohmann::json{{"perplexity", perplexity},
+                              {"tokens", sum.value().n_tokens},
+                              {"fingerprint", sum.value().fingerprint}});
   else
     fmt::print("perplexity {:.4f} over {} tokens\n", perplexity, sum.value().n_tokens);
   return 0;
@@ -92,14 +93,14 @@ int run_perplexity(Options& options) {
 
 void add_perplexity(App& app) {
   auto options = std::make_shared<Options>();
-  Command command = app.add("perplexity", "How well a model expects a text");
+  Command command = app.add("perplexity", "Measure a model's perplexity on a text");
   add_model_options(command, options->model, /*positional=*/false);
-  command.option("files", options->arguments, "A model, unless -m names it, and a text file")
+  command.option("FILE", options->arguments, "Model (unless -m names it) and text file")
       .required()
       .type_name("[MODEL] FILE");
   command
       .option("--window", options->window,
-              "Tokens of a window, each computed from an empty context")
+              "Window length in tokens; each window starts with an empty context")
       .range(2, 1 << 20)
       .show_default();
   command.flag("--json", options->json, "Print JSON");

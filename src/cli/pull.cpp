@@ -1,4 +1,4 @@
-// millrace pull: gets a model into our own cache.
+// millrace pull: downloads a model into our own cache.
 #include "cli/pull.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,8 @@ void print(const Pulled& pulled, bool json) {
     print_json(document);
     return;
   }
-  fmt::print("{} {} ({}): {}\n", pulled.name, pulled.was_there ? "is here already" : "is here",
+  fmt::print("{} {} ({}): {}\n", pulled.name,
+             pulled.was_there ? "is already on this machine" : "downloaded",
              size_text(pulled.bytes), pulled.path);
 }
 
@@ -51,7 +52,7 @@ int run_pull(const Options& options) {
 
 Result<Pulled> pull_model(std::string_view what, PullWatch watch) {
   const std::atomic<bool>& interrupted = catch_interrupts();
-  Progress progress(fmt::format("getting {}", what));
+  Progress progress(fmt::format("downloading {}", what));
   watch.stopped = [&] { return interrupted.load(); };
   watch.progress = [&](std::string_view part, uint64_t done, uint64_t total) {
     const double share = total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total);
@@ -62,21 +63,20 @@ Result<Pulled> pull_model(std::string_view what, PullWatch watch) {
 
 void add_pull(App& app) {
   auto options = std::make_shared<Options>();
-  Command command = app.add("pull", "Get a model");
+  Command command = app.add("pull", "Download a model");
   command
       .option("model", options->model, "smollm2-135m, or hf:OWNER/REPO[:QUANT] from Hugging Face")
+      .type_name("MODEL")
       .show_default();
-  command.option("--tries", options->n_tries, "Of each request that breaks off")
+  command.option("--tries", options->n_tries, "How often to try each request")
       .range(1, 100)
       .show_default();
   command.flag("--json", options->json, "Print JSON");
   command.footer(
-      "Models go to $XDG_CACHE_HOME/millrace/models (~/.cache/millrace/models). What was cut off "
-      "is\n"
-      "taken up again by the next pull. Of a repository with GGUF files QUANT chooses one "
-      "(Q4_K_M,\n"
-      "or the only one, without it); of one with safetensors all are got.\n"
-      "HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE mean what they do elsewhere.");
+      "Models are stored in $XDG_CACHE_HOME/millrace/models (~/.cache/millrace/models). An "
+      "interrupted download continues with the next pull. QUANT selects a GGUF file of the "
+      "repository (default: Q4_K_M, or the only file); of a repository with safetensors, all files "
+      "are downloaded. HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE work as in other tools.");
   command.runs([options] { return run_pull(*options); });
 }
 

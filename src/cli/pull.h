@@ -1,4 +1,4 @@
-// Getting a model with progress on stderr: what `pull` and the default model share.
+// Downloading a model with progress on stderr: what `pull` and the default model share.
 #pragma once
 
 #include <string_view>

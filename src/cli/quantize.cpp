@@ -27,16 +27,18 @@ void print_report(const QuantizeReport& report, const Options& options) {
   for (const auto& [type, n] : report.n_tensors)
     fmt::print("  {:<7} {} tensors\n", name_of(type), n);
   if (!report.has_tokenizer)
-    fmt::print(stderr, "note: {} has no tokenizer, so the file has none\n", options.in);
+    fmt::print(stderr, "millrace: note: {} has no tokenizer, so the new file has none\n",
+               options.in);
   if (report.n_fallbacks > 0)
     fmt::print(
         stderr,
-        "note: the rows of {} tensors do not divide into {}'s blocks; they have another type\n",
+        "millrace: note: the rows of {} tensors do not divide into {} blocks, so these tensors got "
+        "another type\n",
         report.n_fallbacks, options.type);
   if (report.n_requantised > 0)
     fmt::print(stderr,
-               "note: {} tensors were quantised before; a file made from the original weights is "
-               "better\n",
+               "millrace: note: {} tensors were already quantised; a file made from the original "
+               "weights is better\n",
                report.n_requantised);
 }
 
@@ -47,7 +49,8 @@ int run_quantize(const Options& options) {
   if (!in.ok()) return fail(in.status());
   std::error_code ignored;
   if (std::filesystem::equivalent(in.value().path(), options.out, ignored))
-    return fail(error(Code::invalid_argument, "{} cannot be read and written at once", options.in));
+    return fail(error(Code::invalid_argument, "{} cannot be input and output at the same time",
+                      options.in));
   Result<QuantizeReport> report = error(Code::cancelled, "interrupted");
   {
     Progress progress("quantize");
@@ -67,18 +70,20 @@ int run_quantize(const Options& options) {
 
 void add_quantize(App& app) {
   auto options = std::make_shared<Options>();
-  Command command = app.add("quantize", "Write a model as GGUF with its weights in another type");
+  Command command =
+      app.add("quantize", "Convert a model to GGUF, with its weights in another type");
   command
       .option("IN", options->in,
-              "A .gguf file (the first of a split model), a directory of safetensors, or a name")
+              "A .gguf file (the first of a split model), a directory of safetensors, or a model's "
+              "name")
       .required();
   command.option("OUT", options->out, "The .gguf file to write").required();
   command.option("TYPE", options->type, fmt::format("One of {}", quant_type_names())).required();
-  command.option("-t,--threads", options->n_threads, "How many threads (default: all CPUs)")
+  command.option("-t,--threads", options->n_threads, "Number of threads (default: one per CPU)")
       .range(1, 1024);
   command.footer(
-      "A tensor whose rows do not divide into the type's blocks gets another type, as in\n"
-      "llama.cpp; norms and biases stay exact. A directory's config.json, tokenizer.json and chat\n"
+      "A tensor whose rows do not divide into the type's blocks gets another type, as in "
+      "llama.cpp; norms and biases stay exact. A directory's config.json, tokenizer.json and chat "
       "template become the file's metadata.");
   command.runs([options] { return run_quantize(*options); });
 }

@@ -22,8 +22,8 @@ Result<int64_t> parse_run(std::string_view text) {
   int64_t id = 0;
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
   if (failure != std::errc() || end != digits.data() + digits.size() || id < 1)
-    return error(Code::invalid_argument, "'{}' is not a run: give run:ID, as millrace runs lists",
-                 text);
+    return error(Code::invalid_argument,
+                 "'{}' is not a run: give run:ID, with an ID that 'millrace runs' lists", text);
   return id;
 }
 
@@ -57,7 +57,7 @@ void Recorder::end(std::string_view state) {
 
 bool Recorder::report(bool say) const {
   if (!status_.ok())
-    fmt::print(stderr, "millrace: the run was not stored whole: {}\n", status_.message());
+    fmt::print(stderr, "millrace: the run was not stored completely: {}\n", status_.message());
   else if (id_ > 0 && say)
     fmt::print("stored as run {}\n", id_);
   return status_.ok();

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,8 @@
 #include "cli/interrupt.h"
 #include "cli/model_session.h"
 #include "cli/sampling_options.h"
+#include "cli/terminal_text.h"
+#include "engine/language_model.h"
 #include "files/json.h"
 
 namespace millrace::cli {
@@ -30,7 +31,7 @@ Result<std::string> prompt_of(const Options& options) {
   if (!options.file.empty()) return read_text_file(options.file, kMaxText);
   if (!options.prompt.empty()) return options.prompt;
   if (isatty(STDIN_FILENO) != 0)
-    return error(Code::invalid_argument, "no prompt: give one with -p, or through a pipe");
+    return error(Code::invalid_argument, "no prompt: give one with -p or -f, or pipe one in");
   return std::string(std::istreambuf_iterator<char>(std::cin), {});
 }
 
@@ -58,27 +59,18 @@ struct Output {
   nlohmann::json tokens = nlohmann::json::array();
 };
 
-Result<Generated> run(const Options& options, ModelSession& session, const Tokenizer& tokenizer,
-                      Output& output) {
+Result<Generated> run(const Options& options, LanguageModel& model, Output& output) {
   MILLRACE_ASSIGN(const std::string prompt, prompt_of(options));
   const TextPart part{prompt, options.special};
-  MILLRACE_ASSIGN(std::vector<int32_t> tokens, tokenizer.encode({&part, 1}, true));
-  MILLRACE_ASSIGN(Sampler sampler,
-                  Sampler::make(session.engine().config().n_vocab, session.pick_from()));
-  MILLRACE_ASSIGN(const int seq, session.engine().open());
-  if (!options.json && !options.no_echo) fmt::print("{}", prompt);
-  std::fflush(stdout);
-  const auto on_token = [&](std::string_view text, const Sampled* sampled) {
-    if (!options.json) {
-      std::fwrite(text.data(), 1, text.size(), stdout);
-      std::fflush(stdout);
-      return;
-    }
-    output.text += text;
-    if (sampled != nullptr) output.tokens.push_back(to_json(*sampled, tokenizer));
+  MILLRACE_ASSIGN(std::vector<int32_t> tokens, model.tokenizer().encode({&part, 1}, true));
+  MILLRACE_ASSIGN(const int seq, model.engine().open());
+  if (!options.json && !options.no_echo) print_text(stdout, prompt);
+  const auto on_token = [&](const TokenEvent& event) {
+    if (!options.json) return print_text(stdout, event.text);
+    output.text += event.text;
+    if (event.token != nullptr) output.tokens.push_back(to_json(*event.token, model.tokenizer()));
   };
-  return generate({session.engine(), sampler, tokenizer, seq}, std::move(tokens),
-                  options.generation, on_token, catch_interrupts());
+  return model.generate(seq, std::move(tokens), options.generation, on_token, catch_interrupts());
 }
 
 int run_command(const Options& options) {
@@ -86,19 +78,26 @@ int run_command(const Options& options) {
     return fail(status);
   auto session = ModelSession::load(options.model, {.quiet = options.json});
   if (!session.ok()) return fail(session.status());
-  auto tokenizer = load_tokenizer(session.value()->engine().file());
-  if (!tokenizer.ok()) return fail(tokenizer.status());
+  auto model = session.value()->language_model();
+  if (!model.ok()) return fail(model.status());
   Output output;
-  auto generated = run(options, *session.value(), tokenizer.value(), output);
+  auto generated = run(options, model.value(), output);
   if (!generated.ok()) return fail(generated.status());
   const Generated& g = generated.value();
   if (options.json) {
-    const nlohmann::json out = {{"text", output.text},          {"tokens", output.tokens},
-                                {"finish", name_of(g.finish)},  {"prompt_tokens", g.n_prompt},
-                                {"prompt_seconds", g.prompt_s}, {"seconds", g.tokens_s}};
+    const nlohmann::json out = {{"text", output.text},
+                                {"tokens", output.tokens},
+                                {"finish", name_of(g.finish)},
+                                {"prompt_tokens", g.n_prompt},
+                                {"prompt_seconds", g.prompt_s},
+                                {"seconds", g.tokens_s},
+                                {"fingerprint", session.value()->engine().fingerprint()}};
     print_json(out);
   } else {
     fmt::print("\n");
+    if (g.finish == Finish::length && g.n_prompt + g.n_tokens >= session.value()->engine().n_ctx())
+      fmt::print(stderr, "millrace: the context of {} tokens is full; -c N sets a larger one\n",
+                 session.value()->engine().n_ctx());
   }
   if (options.stats) print_stats(g);
   return g.finish == Finish::cancelled ? kInterrupted : 0;
@@ -110,22 +109,29 @@ void add_run(App& app) {
   auto options = std::make_shared<Options>();
   Command command = app.add("run", "Continue a prompt");
   add_model_options(command, options->model);
-  const Option prompt = command.option("-p,--prompt", options->prompt,
-                                       "The text to continue; standard input when it is a pipe");
-  command.option("-f,--file", options->file, "A file with the text to continue").excludes(prompt);
+  const Option prompt =
+      command.option("-p,--prompt", options->prompt,
+                     "Text to continue (default: standard input, if it is a pipe)");
+  command.option("-f,--file", options->file, "File with the text to continue")
+      .type_name("FILE")
+      .excludes(prompt);
   command
       .option("-n,--n-predict", options->generation.max_tokens,
-              "Tokens at most; -1: as many as the context holds")
+              "Maximum number of tokens to generate; -1 for no limit but the context")
+      .at_least(-1)
       .show_default();
   add_sampling_options(command, options->generation);
-  command.flag("--ignore-eos", options->generation.ignore_end, "Go on where the model would end");
-  command.flag("--special", options->special, "Control tokens in the prompt's text count as such");
+  command.flag("--ignore-eos", options->generation.ignore_end,
+               "Continue past the end-of-text token");
+  command.flag("--special", options->special,
+               "Read control tokens in the prompt, such as <|im_start|>, as tokens, not as text");
   command
       .option("--logprobs", options->generation.sampling.n_logprobs,
-              "With --json: this many of the most likely tokens at each place")
+              "With --json: the log-probabilities of the N most likely tokens at each position")
       .range(0, 100);
-  command.flag("--no-display-prompt", options->no_echo, "Print the continuation alone");
-  command.flag("--stats", options->stats, "Say how fast it was, on stderr");
+  command.flag("--no-display-prompt", options->no_echo,
+               "Print only the continuation, without the prompt");
+  command.flag("--stats", options->stats, "Print token counts and speed on stderr");
   command.flag("--json", options->json, "Print JSON at the end");
   command.runs([options] { return run_command(*options); });
 }

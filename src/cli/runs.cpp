@@ -75,10 +75,11 @@ int runs(const Options& options) {
 
 void add_runs(App& app) {
   auto options = std::make_shared<Options>();
-  Command command = app.add("runs", "List the stored bench runs, or show one");
-  command.option("run", options->run, "Show this run's rows");
-  command.option("--db", options->db, "Where runs are kept");
-  command.option("--limit", options->limit, "The newest so many").range(1, 1000000).show_default();
+  Command command = app.add("runs", "List stored benchmark runs, or show one");
+  command.option("run", options->run, "The run to show").type_name("RUN");
+  command.option("--db", options->db, "Database of runs (default: the user's own)")
+      .type_name("FILE");
+  command.option("--limit", options->limit, "Show the newest N").range(1, 1000000).show_default();
   command.flag("--json", options->json, "Print JSON");
   command.runs([options] { return runs(*options); });
 }

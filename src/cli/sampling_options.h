@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/app.h"
-#include "engine/generate.h"
+#include "engine/request.h"
 
 namespace millrace::cli {
 

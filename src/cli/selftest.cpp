@@ -79,10 +79,15 @@ int report(const std::vector<Outcome>& outcomes, const Options& options, bool in
                               {"failed", n_failed},
                               {"outcomes", rows}});
   else
-    fmt::print("\n{} suites, {} failed, {} without their ISA here; {} cases passed (seed {})\n",
-               outcomes.size(), n_failed, n_no_isa, n_cases, lab::kSelftestSeed);
+    fmt::print(
+        "\n{} suites: {} failed, {} not run (this CPU lacks their instructions); {} cases passed "
+        "(seed "
+        "{})\n",
+        outcomes.size(), n_failed, n_no_isa, n_cases, lab::kSelftestSeed);
   if (lost) {
-    fmt::print(stderr, "millrace: the device is lost to this process; the rest was not tested\n");
+    fmt::print(stderr,
+               "millrace: the device failed and cannot be used by this process; the rest was not "
+               "tested\n");
     return kFailed;
   }
   if (interrupted) {
@@ -95,7 +100,7 @@ int report(const std::vector<Outcome>& outcomes, const Options& options, bool in
 int selftest(const Options& options) {
   const Op* only = options.op.empty() ? nullptr : op_named(options.op);
   if (only == nullptr && !options.op.empty()) {
-    fmt::print(stderr, "millrace: no op '{}'; there are: {}\n", options.op, op_names());
+    fmt::print(stderr, "millrace: no op '{}'; the ops are {}\n", options.op, op_names());
     return kUsage;
   }
   const Machine machine = find_machine();
@@ -112,10 +117,13 @@ int selftest(const Options& options) {
 
 void add_selftest(App& app) {
   auto options = std::make_shared<Options>();
-  Command command = app.add(
-      "selftest", "Check every kernel this host can run against its reference, and promise 1");
-  command.option("--device", options->device, "cpu or cuda").one_of({"cpu", "cuda"}).show_default();
-  command.option("--op", options->op, "This op only");
+  Command command =
+      app.add("selftest", "Test every kernel that this machine can run against its reference");
+  command.option("--device", options->device, "cpu or cuda")
+      .type_name("DEVICE")
+      .one_of({"cpu", "cuda"})
+      .show_default();
+  command.option("--op", options->op, "Test only this op").type_name("OP");
   command.flag("--json", options->json, "Print JSON");
   command.runs([options] { return selftest(*options); });
 }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <iostream>
@@ -13,6 +12,7 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/open_model.h"
+#include "cli/terminal_text.h"
 #include "files/json.h"
 #include "text/template/json.h"
 #include "text/template/model_template.h"
@@ -45,7 +45,8 @@ Result<Json> read_json(const std::string& path) {
   MILLRACE_ASSIGN(const std::string text, read_input(path));
   auto json = jinja::parse_ordered_json(text);
   if (!json)
-    return error(Code::invalid_argument, "{} is not JSON, or nests too deep", printable(path));
+    return error(Code::invalid_argument, "{} is not JSON, or is nested too deeply",
+                 printable(path));
   return std::move(*json);
 }
 
@@ -114,7 +115,7 @@ Result<Loaded> load(const Options& options) {
   }
   Loaded out{std::move(*chat_template), std::nullopt};
   if (options.tokens) {
-    MILLRACE_ASSIGN(out.tokenizer, load_tokenizer(*file));
+    MILLRACE_ASSIGN(out.tokenizer, open_tokenizer(*file));
   }
   return out;
 }
@@ -144,8 +145,7 @@ Status print_result(const Options& options, const Loaded& loaded, const jinja::R
   } else if (options.tokens) {
     fmt::print("{}\n", fmt::join(ids, " "));
   } else {
-    const std::string text = rendered.text();
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_text(stdout, rendered.text());
   }
   return {};
 }
@@ -156,7 +156,7 @@ int run_template(Options& options) {
   const auto loaded = load(options);
   if (!loaded.ok()) return fail(loaded.status());
   if (loaded.value().chat_template.is_builtin())
-    fmt::print(stderr, "millrace: the model brings no chat template; using ChatML\n");
+    fmt::print(stderr, "millrace: the model has no chat template; using ChatML\n");
   const auto input = read_chat(options);
   if (!input.ok()) return fail(input.status());
   const auto rendered = loaded.value().chat_template.render(input.value());
@@ -172,26 +172,25 @@ void add_template(App& app) {
   Command command =
       app.add("template", "Show the prompt that a model's chat template makes of messages");
   add_model_name(command, options->model, /*positional=*/false);
-  command.option("files", options->files, "A model, unless -m names it, and the messages")
+  command.option("MESSAGES.json", options->files, "Model (unless -m names it) and messages")
       .required()
       .type_name("[MODEL] MESSAGES.json");
   command
-      .option("--template", options->template_file, "Take this Jinja file in place of the model's")
+      .option("--template", options->template_file,
+              "Use this Jinja file instead of the model's template")
       .type_name("FILE");
-  command.option("--tools", options->tools_file, "A list of tools in OpenAI's shape")
+  command.option("--tools", options->tools_file, "JSON list of tools in OpenAI's format")
       .type_name("FILE");
-  command
-      .option("--set", options->set, "A variable for the template, such as enable_thinking=false")
+  command.option("--set", options->set, "Set a template variable, such as enable_thinking=false")
       .type_name("NAME=VALUE")
       .one_value_each();
   command.flag("--no-generation-prompt", options->no_generation_prompt,
-               "Do not open the assistant's turn at the end");
-  command.flag("--tokens", options->tokens, "Print the ids that the model would see");
-  command.flag("--json", options->json, "Print JSON: the text, and which of it was input");
+               "Do not start the assistant's turn at the end");
+  command.flag("--tokens", options->tokens, "Print token ids");
+  command.flag("--json", options->json, "Print JSON: the text, and which parts of it are input");
   command.footer(
-      "MESSAGES.json is a list of messages in OpenAI's shape, or an object with messages, tools "
-      "and\n"
-      "chat_template_kwargs; - reads standard input.");
+      "MESSAGES.json is a list of messages in OpenAI's format, or an object with messages, tools "
+      "and chat_template_kwargs; - reads standard input.");
   command.runs([options] { return run_template(*options); });
 }
 

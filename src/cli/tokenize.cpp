@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/open_model.h"
+#include "cli/terminal_text.h"
 #include "files/small_file.h"
 #include "text/tokenizer/stream_decoder.h"
 #include "text/tokenizer/tokenizer.h"
@@ -28,7 +29,7 @@ Result<std::string> read_stdin() {
   for (size_t n; (n = std::fread(block, 1, sizeof block, stdin)) > 0;) {
     text.append(block, n);
     if (text.size() > Tokenizer::kMaxTextBytes)
-      return error(Code::invalid_argument, "standard input has more than {}",
+      return error(Code::invalid_argument, "standard input is larger than {}",
                    size_text(Tokenizer::kMaxTextBytes));
   }
   if (std::ferror(stdin) != 0) return error(Code::io_error, "cannot read standard input");
@@ -41,9 +42,9 @@ Result<std::string> input_of(const Options& options) {
   return read_stdin();
 }
 
-Result<Tokenizer> open_tokenizer(const std::string& model) {
+Result<Tokenizer> tokenizer_of(const std::string& model) {
   MILLRACE_ASSIGN(const ModelFile file, open_model(model));
-  return load_tokenizer(file);
+  return open_tokenizer(file);
 }
 
 nlohmann::ordered_json to_json(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
@@ -57,7 +58,7 @@ int tokenize(Options& options) {
   const size_t n_texts = options.file.empty() ? 1 : 0;
   const Status taken = take_model(options.model, options.arguments, 0, n_texts);
   if (!taken.ok()) return fail(taken);
-  auto tokenizer = open_tokenizer(options.model);
+  auto tokenizer = tokenizer_of(options.model);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   auto text = input_of(options);
   if (!text.ok()) return fail(text.status());
@@ -80,10 +81,9 @@ Result<std::vector<int32_t>> parse_ids(std::string_view text, int32_t n_tokens) 
     int32_t id = -1;
     const auto read = std::from_chars(word.data(), word.data() + word.size(), id);
     if (read.ec != std::errc() || read.ptr != word.data() + word.size())
-      return error(Code::invalid_argument, "'{}' is no token id", printable(word, 40));
+      return error(Code::invalid_argument, "'{}' is not a token id", printable(word, 40));
     if (id < 0 || id >= n_tokens)
-      return error(Code::invalid_argument, "there is no token {}: the vocabulary has {}", id,
-                   n_tokens);
+      return error(Code::invalid_argument, "no token {}: the vocabulary has {}", id, n_tokens);
     ids.push_back(id);
     at = end;
   }
@@ -93,7 +93,7 @@ Result<std::vector<int32_t>> parse_ids(std::string_view text, int32_t n_tokens) 
 int detokenize(Options& options) {
   const Status taken = take_model(options.model, options.arguments, 0, SIZE_MAX);
   if (!taken.ok()) return fail(taken);
-  auto tokenizer = open_tokenizer(options.model);
+  auto tokenizer = tokenizer_of(options.model);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   std::string list = fmt::format("{}", fmt::join(options.arguments, " "));
   if (options.arguments.empty()) {
@@ -104,7 +104,7 @@ int detokenize(Options& options) {
   auto ids = parse_ids(list, tokenizer->size());
   if (!ids.ok()) return fail(ids.status());
   const std::string bytes = tokenizer->decode(*ids, options.special);
-  if (!options.json) return std::fwrite(bytes.data(), 1, bytes.size(), stdout), 0;
+  if (!options.json) return print_text(stdout, bytes), 0;
   StreamDecoder decoder;
   std::string text = decoder.push(bytes);
   text += decoder.flush();
@@ -116,30 +116,31 @@ int detokenize(Options& options) {
 
 void add_tokenize(App& app) {
   auto options = std::make_shared<Options>();
-  Command command = app.add("tokenize", "Show the tokens a model sees in a text");
+  Command command = app.add("tokenize", "Turn text into tokens");
   add_model_name(command, options->model, /*positional=*/false);
   command
       .option("text", options->arguments,
-              "A model, unless -m names it, and the text; standard input without")
+              "Model (unless -m names it) and text (default: standard input)")
       .type_name("[MODEL] [TEXT]");
-  command.option("--file", options->file, "Take the text from this file");
-  const Option json =
-      command.flag("--json", options->json, "Print JSON: each token's id and piece");
-  command.flag("--ids", options->ids_only, "Print the ids alone, on one line").excludes(json);
-  command.flag("--special", options->special, "Control tokens in the text count as such");
-  command.flag("--no-bos", options->no_bos, "Do not put what the model wants around the text");
+  command.option("--file", options->file, "Read the text from this file").type_name("FILE");
+  const Option json = command.flag("--json", options->json, "Print JSON: each token's id and text");
+  command.flag("--ids", options->ids_only, "Print only the ids, on one line").excludes(json);
+  command.flag("--special", options->special,
+               "Read control tokens in the text, such as <|im_start|>, as tokens, not as text");
+  command.flag("--no-bos", options->no_bos,
+               "Do not add special tokens such as BOS around the text");
   command.runs([options] { return tokenize(*options); });
 }
 
 void add_detokenize(App& app) {
   auto options = std::make_shared<Options>();
-  Command command = app.add("detokenize", "Show the text of token ids");
+  Command command = app.add("detokenize", "Turn token ids into text");
   add_model_name(command, options->model, /*positional=*/false);
   command
       .option("ids", options->arguments,
-              "A model, unless -m names it, and token ids; standard input without")
+              "Model (unless -m names it) and token ids (default: standard input)")
       .type_name("[MODEL] [ID ...]");
-  command.flag("--json", options->json, "Print JSON, broken characters as U+FFFD");
+  command.flag("--json", options->json, "Print JSON, with broken characters as U+FFFD");
   command.flag("--special", options->special, "Show control tokens too");
   command.runs([options] { return detokenize(*options); });
 }

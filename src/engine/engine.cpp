@@ -1,12 +1,19 @@
 #include "engine/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <limits>
+
+#include "base/hash.h"
+#include "kernels/classes.h"
+#include "tensor/format.h"
 
 namespace millrace {
 namespace {
 
-constexpr int64_t kPageTokens = 64;
+constexpr int64_t kMaxKvBytes = int64_t{1} << 42;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -14,171 +21,445 @@ int64_t ceil_div(int64_t a, int64_t b) {
 
 Status check_options(const EngineOptions& o, const Config& config) {
   if (o.n_ctx < 1 || o.n_ctx > (1 << 28))
-    return error(Code::invalid_argument, "a context of {} tokens", o.n_ctx);
+    return error(Code::invalid_argument, "a context of {} tokens (1 to {})", o.n_ctx, 1 << 28);
   if (o.max_seqs < 1 || o.max_seqs > 4096 || o.max_rows < 1 || o.max_rows > 8192)
-    return error(Code::invalid_argument, "{} sequences and {} tokens a step", o.max_seqs,
+    return error(Code::invalid_argument,
+                 "{} sequences (1 to 4096) and {} tokens a step (1 to 8192)", o.max_seqs,
                  o.max_rows);
-  if (o.n_ctx * o.max_seqs > (int64_t{1} << 40) / kv_bytes_per_token(config, o.kv_type))
-    return error(Code::out_of_memory, "{} sequences of {} tokens need more than a terabyte of KV",
-                 o.max_seqs, o.n_ctx);
+  if (o.kv_bytes == 0 && o.n_ctx * o.max_seqs > kMaxKvBytes / kv_bytes_per_token(config, o.kv_type))
+    return error(Code::out_of_memory,
+                 "{} sequences of {} tokens need more than {} GB of KV; give a smaller context",
+                 o.max_seqs, o.n_ctx, kMaxKvBytes >> 30);
   return {};
+}
+
+// Pages of a group that one sequence needs at most: of a window those it sees, and of the step.
+int64_t pages_of_a_sequence(const KvGroup& group, const EngineOptions& o) {
+  const int64_t all = ceil_div(o.n_ctx, kPageTokens);
+  if (group.window == 0) return all;
+  return std::min(all, ceil_div(group.window + o.max_rows, kPageTokens) + 1);
 }
 
 }  // namespace
 
-Engine::Engine(std::unique_ptr<Network> network, const EngineOptions& options)
-    : network_(std::move(network)),
-      options_(options),
-      seqs_(static_cast<size_t>(options.max_seqs)),
-      free_pages_(static_cast<size_t>(network_->step().limits().n_pages)) {
-  // Taken from the back: low pages first.
-  std::iota(free_pages_.rbegin(), free_pages_.rend(), 0);
+// Of a budget every group first gets what one sequence needs at least (all of a window, one page of
+// what sees everything), and then its share of the rest by what all sequences could use.
+Status Engine::make_pools(const Config& config) {
+  const std::vector<KvGroup> groups = kv_groups(config);
+  std::vector<int64_t> least, most;
+  double least_bytes = 0, more_bytes = 0;
+  for (const KvGroup& group : groups) {
+    const int64_t one = pages_of_a_sequence(group, options_);
+    const auto page_bytes =
+        static_cast<double>(kPageTokens * kv_bytes_per_token(config, group, options_.kv_type));
+    least.push_back(group.window == 0 ? 1 : one);
+    most.push_back(options_.max_seqs * one);
+    least_bytes += static_cast<double>(least.back()) * page_bytes;
+    more_bytes += static_cast<double>(most.back() - least.back()) * page_bytes;
+  }
+  const auto budget = static_cast<double>(options_.kv_bytes);
+  if (options_.kv_bytes != 0 && budget < least_bytes)
+    return error(Code::invalid_argument,
+                 "{} bytes of KV are less than the {:.0f} that one sequence needs; give more",
+                 options_.kv_bytes, least_bytes);
+  const double share =
+      options_.kv_bytes == 0 || more_bytes == 0 ? 1 : (budget - least_bytes) / more_bytes;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const double n_pages =
+        static_cast<double>(least[i]) + share * static_cast<double>(most[i] - least[i]);
+    if (n_pages * kPageTokens > static_cast<double>(std::numeric_limits<int32_t>::max()))
+      return error(Code::out_of_memory,
+                   "{:.0f} KV pages of {} tokens are too many; give a smaller "
+                   "context or budget",
+                   n_pages, kPageTokens);
+    MILLRACE_ASSIGN(KvPages pool, KvPages::make(config, groups[i], options_.kv_type,
+                                                static_cast<int64_t>(n_pages), device_));
+    pools_.push_back(std::move(pool));
+  }
+  return {};
 }
 
-Result<std::unique_ptr<Engine>> Engine::load(ModelFile file, Team& team, const PickFrom& from,
-                                             const EngineOptions& options,
+StepBindings Engine::bindings(const Config& config) const {
+  StepBindings out;
+  for (int i = 0; i < kStepInputs; ++i) out.inputs[i] = inputs_.input(static_cast<StepInput>(i));
+  out.layers.resize(static_cast<size_t>(config.n_layers));
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    const auto& layers = pools_[group].group().layers;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      BoundKv kv = pools_[group].layer(static_cast<int64_t>(i));
+      kv.slots = inputs_.bound_slots(group);
+      kv.tables = inputs_.bound_tables(group);
+      kv.n_seqs = inputs_.sizes().max_seqs;
+      kv.max_pages = inputs_.sizes().max_pages;
+      out.layers[static_cast<size_t>(layers[i])] = kv;
+    }
+  }
+  return out;
+}
+
+Result<std::unique_ptr<Engine>> Engine::load(ModelFile file, Device& device, Team& team,
+                                             const PickFrom& from, const EngineOptions& options,
                                              const LoadProgress& progress) {
   MILLRACE_ASSIGN(const Config config, read_config(file));
   MILLRACE_TRY(check_options(options, config));
-  const int64_t max_pages = ceil_div(options.n_ctx, kPageTokens);
-  const StepLimits limits{.max_rows = options.max_rows,
-                          .max_outputs = std::max(options.max_outputs, options.max_seqs),
-                          .max_seqs = options.max_seqs,
-                          .max_pages = max_pages,
-                          .n_pages = max_pages * options.max_seqs,
-                          .page_tokens = kPageTokens,
-                          .kv_type = options.kv_type};
-  MILLRACE_ASSIGN(auto network, Network::load(std::move(file), team, from, limits, progress));
-  return std::unique_ptr<Engine>(new Engine(std::move(network), options));
+  EngineOptions bounded = options;
+  bounded.max_outputs = std::min(std::max(options.max_outputs, options.max_seqs), options.max_rows);
+  std::unique_ptr<Engine> engine(new Engine(device, bounded));
+  MILLRACE_TRY(engine->make_pools(config));
+  MILLRACE_ASSIGN(engine->inputs_,
+                  StepInputs::make({.max_rows = bounded.max_rows,
+                                    .max_outputs = bounded.max_outputs,
+                                    .max_seqs = bounded.max_seqs,
+                                    .max_pages = ceil_div(bounded.n_ctx, kPageTokens),
+                                    .n_groups = engine->pools_.size()},
+                                   device));
+  MILLRACE_ASSIGN(engine->network_, Network::load(std::move(file), {device, team, from},
+                                                  {bounded.max_rows, bounded.max_outputs},
+                                                  engine->bindings(config), progress));
+  engine->seqs_.resize(static_cast<size_t>(bounded.max_seqs));
+  for (Sequence& s : engine->seqs_) s.pages.resize(engine->pools_.size());
+  engine->outputs_.reserve(static_cast<size_t>(bounded.max_seqs));
+  engine->taken_.reserve(engine->pools_.size() *
+                         static_cast<size_t>(bounded.max_rows / kPageTokens + bounded.max_seqs));
+  if (device.kind() == DeviceKind::cuda) {
+    const auto n = static_cast<size_t>(bounded.max_outputs * config.n_vocab);
+    MILLRACE_ASSIGN(engine->read_back_, PinnedBuffer::make(n * sizeof(float)));
+  }
+  return engine;
 }
 
-size_t Engine::index(int seq) const {
+std::string Engine::fingerprint() const {
+  std::string text(device_.name());
+  for (const std::string_view name : network_->program().lowered().classes())
+    text += fmt::format(" {}.{}", name, revision_of(name));
+  text += fmt::format(" kv.{}", name_of(options_.kv_type));
+  return hash128(text);
+}
+
+std::string Engine::root() const {
+  return hash128(fmt::format("{} {} {} {}", network_->model_hash(), fingerprint(),
+                             name_of(options_.kv_type), kPageTokens));
+}
+
+size_t Engine::kv_bytes() const {
+  size_t bytes = 0;
+  for (const KvPages& pool : pools_)
+    bytes += static_cast<size_t>(pool.n_pages()) * pool.page_bytes();
+  return bytes;
+}
+
+Engine::Sequence& Engine::at(int seq) {
+  return const_cast<Sequence&>(std::as_const(*this).at(seq));
+}
+
+const Engine::Sequence& Engine::at(int seq) const {
   MILLRACE_CHECK(seq >= 0 && static_cast<size_t>(seq) < seqs_.size() &&
                      seqs_[static_cast<size_t>(seq)].is_open,
                  "sequence {} is not open", seq);
-  return static_cast<size_t>(seq);
+  return seqs_[static_cast<size_t>(seq)];
 }
 
 Result<int> Engine::open() {
   for (size_t i = 0; i < seqs_.size(); ++i) {
     if (seqs_[i].is_open) continue;
     seqs_[i].is_open = true;
+    seqs_[i].tokens.reserve(static_cast<size_t>(options_.n_ctx));
+    for (auto& pages : seqs_[i].pages)
+      pages.reserve(static_cast<size_t>(inputs_.sizes().max_pages));
     return static_cast<int>(i);
   }
   return error(Code::unavailable, "all {} sequences are in use", seqs_.size());
 }
 
+void Engine::release_from(Sequence& s, size_t group, size_t page) {
+  auto& pages = s.pages[group];
+  for (size_t i = page; i < pages.size(); ++i)
+    if (pages[i] >= 0) pools_[group].release(pages[i]);
+  pages.resize(std::min(pages.size(), page));
+}
+
 void Engine::close(int seq) {
-  Sequence& s = seqs_[index(seq)];
-  free_pages_.insert(free_pages_.end(), s.pages.rbegin(), s.pages.rend());
-  s = {};
+  Sequence& s = at(seq);
+  for (size_t group = 0; group < pools_.size(); ++group) release_from(s, group, 0);
+  s.tokens.clear();
+  s.is_open = false;
 }
 
-Result<int64_t> Engine::set_tokens(int seq, std::vector<int32_t> tokens) {
-  Sequence& s = seqs_[index(seq)];
-  if (static_cast<int64_t>(tokens.size()) > options_.n_ctx)
-    return error(Code::invalid_argument,
-                 "{} tokens do not fit the context of {}; a larger one can be asked for",
-                 tokens.size(), options_.n_ctx);
-  for (const int32_t token : tokens)
-    if (token < 0 || token >= config().n_vocab)
-      return error(Code::invalid_argument, "token {} is outside the vocabulary of {}", token,
-                   config().n_vocab);
-  const auto differ =
-      std::mismatch(s.tokens.begin(), s.tokens.end(), tokens.begin(), tokens.end()).second;
-  const int64_t shared = differ - tokens.begin();
-  // The last token is computed again where all are there: its logits are wanted.
-  s.n_computed =
-      std::min({s.n_computed, shared, std::max<int64_t>(tokens.end() - tokens.begin() - 1, 0)});
-  s.tokens = std::move(tokens);
-  s.output = -1;
-  return s.n_computed;
-}
-
-Status Engine::append(int seq, int32_t token) {
-  Sequence& s = seqs_[index(seq)];
-  if (static_cast<int64_t>(s.tokens.size()) >= options_.n_ctx)
-    return error(Code::unavailable, "the context of {} tokens is full", options_.n_ctx);
-  MILLRACE_CHECK(token >= 0 && token < config().n_vocab, "token {}", token);
-  s.tokens.push_back(token);
-  s.output = -1;
-  return {};
-}
-
-int64_t Engine::pending(int seq) const {
-  const Sequence& s = seqs_[index(seq)];
-  return static_cast<int64_t>(s.tokens.size()) - s.n_computed;
-}
-
-Status Engine::give_pages(int seq, int64_t n_tokens) {
-  Sequence& s = seqs_[index(seq)];
-  while (static_cast<int64_t>(s.pages.size()) * kPageTokens < n_tokens) {
-    if (free_pages_.empty()) return error(Code::unavailable, "no free KV pages");
-    network_->step().table(seq)[s.pages.size()] = free_pages_.back();
-    s.pages.push_back(free_pages_.back());
-    free_pages_.pop_back();
+// Whether each window still has the pages that the row after the first n tokens sees.
+bool Engine::has_seen_pages(const Sequence& s, int64_t n) const {
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    const int64_t window = pools_[group].group().window;
+    const int64_t first = window == 0 ? 0 : std::max<int64_t>(n - window + 1, 0) / kPageTokens;
+    for (int64_t page = first; page < ceil_div(n, kPageTokens); ++page)
+      if (s.pages[group][static_cast<size_t>(page)] < 0) return false;
   }
-  return {};
+  return true;
 }
 
-// The sequence's next n tokens become rows [first_row, first_row + n).
-void Engine::put_rows(int seq, int64_t n, int64_t first_row) {
-  Sequence& s = seqs_[index(seq)];
-  const Step& step = network_->step();
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t row = first_row + i, position = s.n_computed + i;
-    step.tokens()[row] = s.tokens[static_cast<size_t>(position)];
-    step.positions()[row] = static_cast<int32_t>(position);
-    step.sequences()[row] = seq;
-    const int64_t page = s.pages[static_cast<size_t>(position / kPageTokens)];
-    step.slots()[row] = static_cast<int32_t>(page * kPageTokens + position % kPageTokens);
-  }
-  s.n_computed += n;
-}
-
-Status Engine::step(int64_t max_rows) {
-  const Step& step = network_->step();
-  int64_t n_rows = 0, n_outputs = 0;
-  for (size_t i = 0; i < seqs_.size(); ++i) {
-    Sequence& s = seqs_[i];
-    s.output = -1;
-    if (!s.is_open) continue;
-    const int seq = static_cast<int>(i);
-    const int64_t n = std::min(pending(seq), max_rows - n_rows);
-    if (n <= 0) continue;
-    MILLRACE_TRY(give_pages(seq, s.n_computed + n));
-    put_rows(seq, n, n_rows);
-    n_rows += n;
-    if (pending(seq) > 0) continue;
-    step.outputs()[n_outputs] = static_cast<int32_t>(n_rows - 1);
-    s.output = n_outputs++;
-  }
-  return n_rows == 0 ? Status() : network_->run(n_rows, n_outputs);
-}
-
-Result<int64_t> Engine::step_all(int seq) {
-  const StepLimits& limits = network_->step().limits();
-  const int64_t n = std::min({pending(seq), options_.max_rows, limits.max_outputs});
-  if (n == 0) return n;
-  Sequence& s = seqs_[index(seq)];
-  MILLRACE_TRY(give_pages(seq, s.n_computed + n));
-  put_rows(seq, n, 0);
-  std::iota(network_->step().outputs(), network_->step().outputs() + n, 0);
-  s.output = n - 1;
-  MILLRACE_TRY(network_->run(n, n));
+// The page that the next token goes to, if some of its tokens stay: it is written again, so it must
+// be this sequence's alone.
+int64_t Engine::open_last_page(const Sequence& s, int64_t n) {
+  const auto page = static_cast<size_t>(n / kPageTokens);
+  if (n % kPageTokens == 0) return n;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    if (const int32_t id = s.pages[group][page]; id >= 0 && pools_[group].references(id) > 1)
+      return n / kPageTokens * kPageTokens;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    if (const int32_t id = s.pages[group][page]; id >= 0) pools_[group].unseal(id);
   return n;
 }
 
-std::span<float> Engine::logits(int seq) {
-  const Sequence& s = seqs_[index(seq)];
-  if (s.output < 0) return {};
-  const int64_t n_vocab = config().n_vocab;
-  return {network_->step().logits() + s.output * n_vocab, static_cast<size_t>(n_vocab)};
+int64_t Engine::keep(int seq, int64_t n) {
+  Sequence& s = at(seq);
+  n = open_last_page(s, std::min(n, static_cast<int64_t>(s.tokens.size())));
+  if (!has_seen_pages(s, n)) n = 0;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    release_from(s, group, static_cast<size_t>(ceil_div(n, kPageTokens)));
+  s.tokens.resize(static_cast<size_t>(n));
+  return n;
 }
 
-std::span<const float> Engine::logits_row(int64_t row) const {
-  const int64_t n_vocab = config().n_vocab;
-  return {network_->step().logits() + row * n_vocab, static_cast<size_t>(n_vocab)};
+// Page `page` of `from` for a sequence that has its first n tokens: shared where they fill it,
+// since nobody writes it then.
+Result<int32_t> Engine::share_page(const Sequence& from, size_t group, int64_t page, int64_t n) {
+  KvPages& pool = pools_[group];
+  const int32_t id = from.pages[group][static_cast<size_t>(page)];
+  if (id < 0) return id;
+  if ((page + 1) * kPageTokens <= n) {
+    pool.retain(id);
+    return id;
+  }
+  MILLRACE_ASSIGN(const int32_t mine, pool.take());
+  if (Status copied = device_.copy(pool.page(mine), pool.page(id), pool.page_bytes());
+      !copied.ok()) {
+    pool.release(mine);
+    return copied;
+  }
+  return mine;
+}
+
+Result<int> Engine::fork(int seq, int64_t n) {
+  const Sequence& from = at(seq);
+  MILLRACE_CHECK(n >= 0 && n <= static_cast<int64_t>(from.tokens.size()), "the first {} of {}", n,
+                 from.tokens.size());
+  if (!has_seen_pages(from, n))
+    return error(Code::unavailable, "of the first {} tokens a layer's window has let go", n);
+  MILLRACE_ASSIGN(const int copy, open());
+  Sequence& to = at(copy);
+  for (size_t group = 0; group < pools_.size(); ++group)
+    for (int64_t page = 0; page < ceil_div(n, kPageTokens); ++page) {
+      const auto id = share_page(from, group, page, n);
+      if (!id.ok()) {
+        close(copy);
+        return id.status();
+      }
+      to.pages[group].push_back(id.value());
+    }
+  to.tokens.assign(from.tokens.begin(), from.tokens.begin() + n);
+  return copy;
+}
+
+Status Engine::check(std::span<const Work> batch) const {
+  int64_t n_rows = 0, n_outputs = 0;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const Work& work = batch[i];
+    const auto n = static_cast<int64_t>(work.tokens.size());
+    const auto n_before = static_cast<int64_t>(at(work.seq).tokens.size());
+    for (size_t j = 0; j < i; ++j)
+      MILLRACE_CHECK(batch[j].seq != work.seq, "sequence {} is twice in a step", work.seq);
+    if (n_before + n > options_.n_ctx)
+      return error(Code::unavailable,
+                   "the context of {} tokens is full: {} are there, {} more do not fit; give a "
+                   "larger one with -c",
+                   options_.n_ctx, n_before, n);
+    for (const int32_t token : work.tokens)
+      if (token < 0 || token >= config().n_vocab)
+        return error(Code::invalid_argument, "token {} is outside the vocabulary of {}", token,
+                     config().n_vocab);
+    n_rows += n;
+    if (work.wants != Work::Logits::none && n > 0)
+      n_outputs += work.wants == Work::Logits::all ? n : 1;
+  }
+  if (n_rows > options_.max_rows || n_outputs > options_.max_outputs)
+    return error(Code::invalid_argument, "a step of {} tokens and {} outputs; {} and {} at most",
+                 n_rows, n_outputs, options_.max_rows, options_.max_outputs);
+  return {};
+}
+
+Status Engine::reserve(const Work& work) {
+  Sequence& s = at(work.seq);
+  const auto n_after = static_cast<int64_t>(s.tokens.size() + work.tokens.size());
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    auto& pages = s.pages[group];
+    while (static_cast<int64_t>(pages.size()) * kPageTokens < n_after) {
+      MILLRACE_ASSIGN(const int32_t id, pools_[group].take());
+      pages.push_back(id);
+      taken_.push_back({work.seq, group});
+    }
+  }
+  return {};
+}
+
+Status Engine::reserve(std::span<const Work> batch) {
+  if (options_.fault) MILLRACE_TRY(options_.fault("reserve"));
+  for (const Work& work : batch) MILLRACE_TRY(reserve(work));
+  return {};
+}
+
+void Engine::roll_back() {
+  for (auto taken = taken_.rbegin(); taken != taken_.rend(); ++taken) {
+    auto& pages = at(taken->seq).pages[taken->group];
+    pools_[taken->group].release(pages.back());
+    pages.pop_back();
+  }
+  taken_.clear();
+  outputs_.clear();
+  n_rows_ = n_outputs_ = 0;
+}
+
+void Engine::fill_rows(std::span<const Work> batch) {
+  n_rows_ = n_outputs_ = 0;
+  outputs_.clear();
+  for (const Work& work : batch) {
+    const Sequence& s = at(work.seq);
+    const auto n_before = static_cast<int64_t>(s.tokens.size());
+    const auto n = static_cast<int64_t>(work.tokens.size());
+    for (int64_t i = 0; i < n; ++i, ++n_rows_) {
+      const int64_t position = n_before + i;
+      inputs_.tokens()[n_rows_] = work.tokens[static_cast<size_t>(i)];
+      inputs_.positions()[n_rows_] = static_cast<int32_t>(position);
+      inputs_.sequences()[n_rows_] = work.seq;
+      for (size_t group = 0; group < pools_.size(); ++group)
+        inputs_.slots(group)[n_rows_] = static_cast<int32_t>(
+            s.pages[group][static_cast<size_t>(position / kPageTokens)] * kPageTokens +
+            position % kPageTokens);
+    }
+    for (size_t group = 0; group < pools_.size(); ++group)
+      std::copy(s.pages[group].begin(), s.pages[group].end(), inputs_.table(group, work.seq));
+    Outputs outputs{n_outputs_, 0};
+    if (work.wants != Work::Logits::none && n > 0)
+      outputs.n = work.wants == Work::Logits::all ? n : 1;
+    for (int64_t i = 0; i < outputs.n; ++i)
+      inputs_.wanted()[n_outputs_++] = static_cast<int32_t>(n_rows_ - outputs.n + i);
+    outputs_.push_back(outputs);
+  }
+}
+
+// A page whose tokens are all computed is never written again.
+void Engine::commit(std::span<const Work> batch) {
+  for (const Work& work : batch) {
+    Sequence& s = at(work.seq);
+    const size_t first = s.tokens.size() / kPageTokens;
+    s.tokens.insert(s.tokens.end(), work.tokens.begin(), work.tokens.end());
+    for (size_t group = 0; group < pools_.size(); ++group)
+      for (size_t page = first; page < s.tokens.size() / kPageTokens; ++page)
+        if (const int32_t id = s.pages[group][page]; id >= 0) pools_[group].seal(id);
+    release_before_window(s);
+  }
+  taken_.clear();
+}
+
+// The next row, at position n, sees tokens n - window + 1 to n.
+void Engine::release_before_window(Sequence& s) {
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    const int64_t window = pools_[group].group().window;
+    if (window == 0) continue;
+    const int64_t first_seen = static_cast<int64_t>(s.tokens.size()) - window + 1;
+    for (int64_t page = first_seen / kPageTokens - 1; page >= 0; --page) {
+      int32_t& id = s.pages[group][static_cast<size_t>(page)];
+      if (id < 0) break;
+      pools_[group].release(id);
+      id = -1;
+    }
+  }
+}
+
+Status Engine::step(std::span<const Work> batch) {
+  MILLRACE_TRY(check(batch));
+  taken_.clear();
+  Status status = reserve(batch);
+  if (status.ok() && options_.fault) status = options_.fault("run");
+  if (status.ok()) {
+    fill_rows(batch);
+    if (n_rows_ == 0) return {};
+    StepProgram& program = network_->program();
+    inputs_.pad_rows(n_rows_, program.padded(n_rows_, Count::rows));
+    for (int64_t i = n_outputs_; i < program.padded(n_outputs_, Count::outputs); ++i)
+      inputs_.wanted()[i] = 0;
+    status = inputs_.upload(device_);
+    if (status.ok()) status = program.run(n_rows_, n_outputs_);
+    if (status.ok()) status = finish_on_device();
+  }
+  status.ok() ? commit(batch) : roll_back();
+  return status;
+}
+
+// A GPU is waited for: what it failed at is this step's, and its inputs can be written again.
+Status Engine::finish_on_device() {
+  if (device_.kind() == DeviceKind::cpu) return {};
+  const size_t bytes = static_cast<size_t>(n_outputs_ * config().n_vocab) * sizeof(float);
+  return device_.read(read_back_.data(), network_->program().logits(), bytes);
+}
+
+Result<std::span<const float>> Engine::logits(size_t work, int64_t row) {
+  MILLRACE_CHECK(work < outputs_.size(), "work {} of a step of {}", work, outputs_.size());
+  const Outputs& outputs = outputs_[work];
+  if (row < 0) row += outputs.n;
+  MILLRACE_CHECK(row >= 0 && row < outputs.n, "row {} of {}", row, outputs.n);
+  const auto width = static_cast<size_t>(config().n_vocab);
+  const float* logits = network_->program().logits();
+  if (device_.kind() == DeviceKind::cuda)
+    logits = reinterpret_cast<const float*>(read_back_.data());
+  return std::span(logits + static_cast<size_t>(outputs.first + row) * width, width);
+}
+
+Status compute(Engine& engine, int seq, std::span<const int32_t> tokens,
+               const std::function<bool()>& stop) {
+  const auto most = static_cast<size_t>(engine.options().max_rows);
+  while (!tokens.empty() && !(stop && stop())) {
+    const size_t n = std::min(tokens.size(), most);
+    const bool is_last = n == tokens.size();
+    MILLRACE_TRY(engine.step({.seq = seq,
+                              .tokens = tokens.first(n),
+                              .wants = is_last ? Work::Logits::last : Work::Logits::none}));
+    tokens = tokens.subspan(n);
+  }
+  return {};
+}
+
+Status check_finite(std::span<const float> logits, int64_t position) {
+  if (std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }))
+    return {};
+  return error(Code::corrupt,
+               "the model's logits are not finite at position {}: its weights are damaged, or its "
+               "values leave the range of f32",
+               position);
+}
+
+Status compute_all(Engine& engine, int seq, std::span<const int32_t> tokens,
+                   const std::function<void(size_t row, std::span<const float> logits)>& on_row) {
+  const auto most =
+      static_cast<size_t>(std::min(engine.options().max_rows, engine.options().max_outputs));
+  const auto n_before = std::ssize(engine.tokens(seq));
+  for (size_t first = 0; first < tokens.size();) {
+    const size_t n = std::min(tokens.size() - first, most);
+    MILLRACE_TRY(
+        engine.step({.seq = seq, .tokens = tokens.subspan(first, n), .wants = Work::Logits::all}));
+    for (size_t i = 0; i < n; ++i) {
+      MILLRACE_ASSIGN(const auto logits, engine.logits(0, static_cast<int64_t>(i)));
+      MILLRACE_TRY(check_finite(logits, n_before + static_cast<int64_t>(first + i)));
+      on_row(first + i, logits);
+    }
+    first += n;
+  }
+  return {};
+}
+
+int64_t keep_shared(Engine& engine, int seq, std::span<const int32_t> tokens) {
+  const auto old = engine.tokens(seq);
+  const auto differ = std::mismatch(old.begin(), old.end(), tokens.begin(), tokens.end()).second;
+  const int64_t shared = differ - tokens.begin();
+  return engine.keep(seq, std::min(shared, std::max<int64_t>(std::ssize(tokens) - 1, 0)));
 }
 
 }  // namespace millrace

@@ -1,14 +1,20 @@
-// Sequences over one loaded model: their pages, and the step that computes what is pending of all
-// of them together. What a sequence's tokens give never depends on the others, on how a prompt was
-// cut into steps, or on the number of lanes. It belongs to one thread, the one that made its team.
+// Sequences over one loaded model. A step takes an explicit batch: of each sequence in it some new
+// tokens, computed together; a step that fails changes nothing. What a sequence's tokens give never
+// depends on the others, on how a prompt was cut into steps, or on the number of lanes. It belongs
+// to one thread, the one that made its team.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "engine/kv_pages.h"
+#include "engine/step_inputs.h"
+#include "exec/device.h"
 #include "kernels/pick.h"
 #include "machine/team.h"
 #include "model/network.h"
@@ -17,65 +23,125 @@ namespace millrace {
 
 struct EngineOptions {
   int64_t n_ctx = 4096;      // tokens of one sequence at most
-  int64_t max_seqs = 1;      // sequences at once; together they hold n_ctx * max_seqs tokens
+  int64_t max_seqs = 1;      // sequences at once
   int64_t max_rows = 512;    // tokens of one step at most
   int64_t max_outputs = 16;  // of them with logits
+  int64_t kv_bytes = 0;      // all KV pages; 0: enough for max_seqs sequences of n_ctx tokens
   DType kv_type = DType::f16;
+  // Asked before the pages of a step are reserved and before it runs, with "reserve" and "run":
+  // how tests make a step fail.
+  std::function<Status(std::string_view phase)> fault = {};
+};
+
+// One sequence's part of a step.
+struct Work {
+  enum class Logits : unsigned char { none, last, all };
+  int seq = 0;
+  std::span<const int32_t> tokens = {};  // computed after those that the sequence has
+  Logits wants = Logits::last;
 };
 
 class Engine {
  public:
-  static Result<std::unique_ptr<Engine>> load(ModelFile file, Team& team, const PickFrom& from,
-                                              const EngineOptions& options,
+  // All must outlive it; the lanes of `team` pack the weights.
+  static Result<std::unique_ptr<Engine>> load(ModelFile file, Device& device, Team& team,
+                                              const PickFrom& from, const EngineOptions& options,
                                               const LoadProgress& progress = {});
 
   const Config& config() const { return network_->config(); }
   const ModelFile& file() const { return network_->file(); }
+  Network& network() { return *network_; }
   const Network& network() const { return *network_; }
+  const EngineOptions& options() const { return options_; }
   int64_t n_ctx() const { return options_.n_ctx; }
+  // Bits are the same wherever this is: all numerics classes of the step with their revisions, the
+  // KV type, and on a GPU its architecture.
+  std::string fingerprint() const;
+  // What a context's KV depends on besides its tokens.
+  std::string root() const;
 
   Result<int> open();  // a sequence of no tokens
+  // A sequence that begins with the first n tokens of another: whole pages are shared, the rest of
+  // a page is copied. Unavailable where a layer's window has given back pages it would need.
+  Result<int> fork(int seq, int64_t n);
   void close(int seq);
 
-  std::span<const int32_t> tokens(int seq) const { return seqs_[index(seq)].tokens; }
-  // The sequence becomes these tokens: what it shares with its own beginning stays computed.
-  // Returns how many tokens do.
-  Result<int64_t> set_tokens(int seq, std::vector<int32_t> tokens);
-  Status append(int seq, int32_t token);
+  std::span<const int32_t> tokens(int seq) const { return at(seq).tokens; }
+  // Forgets what follows the first n tokens. Returns how many stay: fewer where a layer's window
+  // has given back the pages it would need, or where others share the page that would be written.
+  int64_t keep(int seq, int64_t n);
 
-  // How many tokens of the sequence the next steps still have to compute.
-  int64_t pending(int seq) const;
+  // All of it, or nothing: no pages, a full context, a token outside the vocabulary or a failing
+  // device leave every sequence as it was.
+  Status step(std::span<const Work> batch);
+  Status step(const Work& work) { return step({&work, 1}); }
 
-  // One step: of each sequence in turn the next tokens, at most `max_rows` in all. Those that
-  // thereby reach their end have logits afterwards.
-  Status step() { return step(options_.max_rows); }
-  Status step(int64_t max_rows);
-  // As step(), for one sequence and with the logits of every token computed, at most max_outputs of
-  // them: row i is that of the i-th. Returns how many.
-  Result<int64_t> step_all(int seq);
+  // Of the last step: the logits of work i, those of its row r where it wanted all. Valid until
+  // the next step.
+  Result<std::span<const float>> logits(size_t work, int64_t row = -1);
 
-  // After a step; empty when the step did not reach the sequence's end. Valid until the next.
-  std::span<float> logits(int seq);
-  std::span<const float> logits_row(int64_t row) const;
+  int64_t n_free_pages(size_t group = 0) const { return pools_[group].n_free(); }
+  size_t n_groups() const { return pools_.size(); }
+  size_t kv_bytes() const;
 
  private:
   struct Sequence {
     bool is_open = false;
-    std::vector<int32_t> tokens;
-    int64_t n_computed = 0;
-    std::vector<int32_t> pages;
-    int64_t output = -1;  // row of the logits, after a step that reached the end
+    std::vector<int32_t> tokens;              // computed
+    std::vector<std::vector<int32_t>> pages;  // by group; -1: given back
+  };
+  struct Outputs {
+    int64_t first = 0, n = 0;
   };
 
-  Engine(std::unique_ptr<Network> network, const EngineOptions& options);
-  size_t index(int seq) const;
-  Status give_pages(int seq, int64_t n_tokens);
-  void put_rows(int seq, int64_t n, int64_t first_row);
+  Engine(Device& device, const EngineOptions& options) : device_(device), options_(options) {}
+  Status make_pools(const Config& config);
+  StepBindings bindings(const Config& config) const;
+  Sequence& at(int seq);
+  const Sequence& at(int seq) const;
+  Status check(std::span<const Work> batch) const;
+  Status reserve(std::span<const Work> batch);
+  Status reserve(const Work& work);
+  void fill_rows(std::span<const Work> batch);
+  Status finish_on_device();
+  void commit(std::span<const Work> batch);
+  void roll_back();
+  bool has_seen_pages(const Sequence& s, int64_t n) const;
+  int64_t open_last_page(const Sequence& s, int64_t n);
+  Result<int32_t> share_page(const Sequence& from, size_t group, int64_t page, int64_t n);
+  void release_from(Sequence& s, size_t group, size_t page);
+  void release_before_window(Sequence& s);
 
-  std::unique_ptr<Network> network_;
+  Device& device_;
   const EngineOptions options_;
+  std::vector<KvPages> pools_;
+  StepInputs inputs_;
+  std::unique_ptr<Network> network_;
   std::vector<Sequence> seqs_;
-  std::vector<int32_t> free_pages_;
+  struct Taken {
+    int seq;
+    size_t group;
+  };
+  std::vector<Taken> taken_;  // pages of this step, in order
+  std::vector<Outputs> outputs_;
+  int64_t n_rows_ = 0, n_outputs_ = 0;
+  PinnedBuffer read_back_;  // logits of a GPU's step
 };
+
+// Computes `tokens` after those that the sequence has, in steps of at most options().max_rows;
+// `stop` ends it early. The last step's logits are wanted.
+Status compute(Engine& engine, int seq, std::span<const int32_t> tokens,
+               const std::function<bool()>& stop = {});
+
+// NaN and infinite logits are no answer: the error names the token's position.
+Status check_finite(std::span<const float> logits, int64_t position);
+
+// The same with the logits of every token: on_row(i, logits) for token i. All are finite.
+Status compute_all(Engine& engine, int seq, std::span<const int32_t> tokens,
+                   const std::function<void(size_t row, std::span<const float> logits)>& on_row);
+
+// The sequence keeps what it shares with these tokens, but not the last of them: its logits are
+// wanted. Returns how many it keeps.
+int64_t keep_shared(Engine& engine, int seq, std::span<const int32_t> tokens);
 
 }  // namespace millrace

@@ -11,7 +11,7 @@
 namespace millrace {
 namespace {
 
-constexpr EngineOptions kOptions{.n_ctx = 192, .max_seqs = 4, .max_rows = 96};
+const EngineOptions kOptions{.n_ctx = 192, .max_seqs = 4, .max_rows = 96};
 
 struct Trace {
   std::vector<int32_t> tokens;
@@ -33,31 +33,48 @@ std::vector<int32_t> random_prompt(Rng& rng, int64_t n_vocab) {
   return out;
 }
 
-// Takes what a step left for a sequence: its logits, and the next token.
-void take(Engine& engine, Sampler& sampler, int seq, const Sampling& sampling, Trace& trace) {
-  const auto logits = engine.logits(seq);
-  if (logits.empty()) return;
-  trace.logits.emplace_back(logits.begin(), logits.end());
-  const auto sampled = sampler.sample(logits, engine.tokens(seq), sampling);
-  ASSERT_TRUE(sampled.ok());
-  trace.tokens.push_back(sampled.value().token);
-  ASSERT_TRUE(engine.append(seq, sampled.value().token).ok());
-}
+// A request as tests drive it: what it has still to compute, and what came of it.
+struct Running {
+  int seq = -1;
+  std::vector<int32_t> pending;  // computed next
+  Trace trace;
+
+  bool is_done() const;
+};
 
 constexpr size_t kGenerated = 12;
+
+bool Running::is_done() const {
+  return trace.tokens.size() == kGenerated;
+}
+
+// Takes what a step left for work i: its logits, and the next token.
+void take(Engine& engine, Sampler& sampler, size_t work, const Sampling& sampling, Running& r) {
+  const auto logits = engine.logits(work).value();
+  r.trace.logits.emplace_back(logits.begin(), logits.end());
+  TokenHistory history(sampling.penalty_tokens);
+  history.assign(engine.tokens(r.seq));
+  const SampleRow row{.logits = logits,
+                      .how = sampling,
+                      .history = history,
+                      .position = engine.tokens(r.seq).size()};
+  Sampled sampled;
+  ASSERT_TRUE(sampler.sample({&row, 1}, {&sampled, 1}).ok());
+  ASSERT_TRUE(status_of(sampled, row.position).ok());
+  r.trace.tokens.push_back(sampled.token);
+  r.pending = {sampled.token};
+}
 
 Trace alone(Loaded& loaded, const std::vector<int32_t>& prompt, const Sampling& sampling) {
   Engine& engine = *loaded.engine;
   auto sampler = Sampler::make(engine.config().n_vocab, loaded.pick_from());
-  Trace trace;
-  const int seq = engine.open().value();
-  EXPECT_TRUE(engine.set_tokens(seq, prompt).ok());
-  while (trace.tokens.size() < kGenerated) {
-    EXPECT_TRUE(engine.step().ok());
-    take(engine, sampler.value(), seq, sampling, trace);
+  Running r{engine.open().value(), prompt, {}};
+  while (!r.is_done()) {
+    EXPECT_TRUE(compute(engine, r.seq, r.pending).ok());
+    take(engine, sampler.value(), 0, sampling, r);
   }
-  engine.close(seq);
-  return trace;
+  engine.close(r.seq);
+  return r.trace;
 }
 
 // All prompts at once, joining at random steps, each step of a random number of rows.
@@ -65,26 +82,45 @@ std::vector<Trace> together(Loaded& loaded, const std::vector<std::vector<int32_
                             const std::vector<Sampling>& samplings, Rng& rng) {
   Engine& engine = *loaded.engine;
   auto sampler = Sampler::make(engine.config().n_vocab, loaded.pick_from());
-  std::vector<Trace> traces(prompts.size());
-  std::vector<int> seqs(prompts.size(), -1);
+  std::vector<Running> all(prompts.size());
   for (size_t n_done = 0; n_done < prompts.size();) {
     for (size_t i = 0; i < prompts.size(); ++i) {
-      if (seqs[i] >= 0 || traces[i].tokens.size() == kGenerated || rng.below(3) != 0) continue;
+      if (all[i].seq >= 0 || all[i].is_done() || rng.below(3) != 0) continue;
       if (auto seq = engine.open(); seq.ok()) {
-        seqs[i] = seq.value();
-        EXPECT_TRUE(engine.set_tokens(seqs[i], prompts[i]).ok());
+        all[i].seq = seq.value();
+        all[i].pending = prompts[i];
       }
     }
-    EXPECT_TRUE(engine.step(1 + static_cast<int64_t>(rng.below(96))).ok());
-    for (size_t i = 0; i < prompts.size(); ++i) {
-      if (seqs[i] < 0) continue;
-      take(engine, sampler.value(), seqs[i], samplings[i], traces[i]);
-      if (traces[i].tokens.size() < kGenerated) continue;
-      engine.close(seqs[i]);
-      seqs[i] = -1;
+    std::vector<Work> batch;
+    std::vector<size_t> of;
+    size_t room = 1 + rng.below(96);
+    for (size_t i = 0; i < prompts.size() && room > 0; ++i) {
+      if (all[i].seq < 0) continue;
+      const size_t n = std::min(room, all[i].pending.size());
+      const bool reaches_end = n == all[i].pending.size();
+      batch.push_back({all[i].seq, std::span(all[i].pending).first(n),
+                       reaches_end ? Work::Logits::last : Work::Logits::none});
+      of.push_back(i);
+      room -= n;
+    }
+    const Status status = engine.step(batch);
+    EXPECT_TRUE(status.ok()) << status.message();
+    for (size_t w = 0; w < batch.size(); ++w) {
+      Running& r = all[of[w]];
+      const size_t n = batch[w].tokens.size();
+      if (batch[w].wants == Work::Logits::none) {
+        r.pending.erase(r.pending.begin(), r.pending.begin() + static_cast<ptrdiff_t>(n));
+        continue;
+      }
+      take(engine, sampler.value(), w, samplings[of[w]], r);
+      if (!r.is_done()) continue;
+      engine.close(r.seq);
+      r.seq = -1;
       ++n_done;
     }
   }
+  std::vector<Trace> traces;
+  for (Running& r : all) traces.push_back(std::move(r.trace));
   return traces;
 }
 
@@ -122,22 +158,156 @@ INSTANTIATE_TEST_SUITE_P(Engine, PromiseOneThreads,
                                          "tiny"),
                          [](const auto& info) { return info.param; });
 
+std::vector<float> copy_of(std::span<const float> logits) {
+  return {logits.begin(), logits.end()};
+}
+
 TEST(Engine, keeps_what_a_new_prompt_shares_with_the_old) {
   auto loaded = load(fixture("llama_tied"), 1, kOptions);
   ASSERT_NE(loaded, nullptr);
   Engine& engine = *loaded->engine;
   const std::vector<int32_t> first = {1, 2, 3, 4, 5, 6}, second = {1, 2, 3, 9, 9};
   const int seq = engine.open().value();
-  ASSERT_EQ(engine.set_tokens(seq, first).value(), 0);
-  ASSERT_TRUE(engine.step().ok());
-  ASSERT_EQ(engine.set_tokens(seq, second).value(), 3);
-  ASSERT_TRUE(engine.step().ok());
-  const std::vector<float> kept(engine.logits(seq).begin(), engine.logits(seq).end());
+  ASSERT_EQ(keep_shared(engine, seq, first), 0);
+  ASSERT_TRUE(compute(engine, seq, first).ok());
+  ASSERT_EQ(keep_shared(engine, seq, second), 3);
+  ASSERT_TRUE(compute(engine, seq, std::span(second).subspan(3)).ok());
+  const std::vector<float> kept = copy_of(engine.logits(0).value());
   engine.close(seq);
   const int fresh = engine.open().value();
-  ASSERT_TRUE(engine.set_tokens(fresh, second).ok());
-  ASSERT_TRUE(engine.step().ok());
-  EXPECT_EQ(std::memcmp(kept.data(), engine.logits(fresh).data(), kept.size() * 4), 0);
+  ASSERT_TRUE(compute(engine, fresh, second).ok());
+  EXPECT_EQ(kept, copy_of(engine.logits(0).value()));
+}
+
+std::vector<int32_t> counted(int32_t n) {
+  std::vector<int32_t> out;
+  for (int32_t i = 0; i < n; ++i) out.push_back((i * 37 + 5) % 128);
+  return out;
+}
+
+TEST(Engine, a_fork_shares_full_pages_and_copies_the_rest) {
+  auto loaded = load(fixture("llama_tied"), 2, kOptions);
+  ASSERT_NE(loaded, nullptr);
+  Engine& engine = *loaded->engine;
+  const std::vector<int32_t> prompt = counted(100);
+  const int seq = engine.open().value();
+  ASSERT_TRUE(compute(engine, seq, prompt).ok());
+  const int64_t n_free = engine.n_free_pages();
+  const int copy = engine.fork(seq, 90).value();
+  EXPECT_EQ(engine.n_free_pages(), n_free - 1);  // 64 shared, 26 copied
+  const std::vector<int32_t> other = {7, 8, 9};
+  ASSERT_TRUE(compute(engine, copy, other).ok());
+  const std::vector<float> forked = copy_of(engine.logits(0).value());
+  engine.close(seq);
+  std::vector<int32_t> whole(prompt.begin(), prompt.begin() + 90);
+  whole.insert(whole.end(), other.begin(), other.end());
+  const int fresh = engine.open().value();
+  ASSERT_TRUE(compute(engine, fresh, whole).ok());
+  EXPECT_EQ(forked, copy_of(engine.logits(0).value()));
+  engine.close(copy);
+  engine.close(fresh);
+  EXPECT_EQ(engine.n_free_pages(), 4 * 3);
+}
+
+// The tokens after the first n of `prompt` are others; the logits must be those of a fresh
+// sequence.
+void expect_as_fresh(Engine& engine, int seq, std::vector<int32_t> begin) {
+  const std::vector<int32_t> others = {7, 8, 9, 10, 11};
+  ASSERT_TRUE(compute(engine, seq, others).ok());
+  const std::vector<float> got = copy_of(engine.logits(0).value());
+  begin.insert(begin.end(), others.begin(), others.end());
+  const int fresh = engine.open().value();
+  ASSERT_TRUE(compute(engine, fresh, begin).ok());
+  EXPECT_EQ(got, copy_of(engine.logits(0).value()));
+  engine.close(fresh);
+}
+
+TEST(Engine, a_fork_inside_a_full_page_leaves_the_original_alone) {
+  auto loaded = load(fixture("llama_tied"), 1, kOptions);
+  ASSERT_NE(loaded, nullptr);
+  Engine& engine = *loaded->engine;
+  const std::vector<int32_t> prompt = counted(100);
+  const int seq = engine.open().value();
+  ASSERT_TRUE(compute(engine, seq, prompt).ok());
+  const int copy = engine.fork(seq, 50).value();
+  expect_as_fresh(engine, copy, {prompt.begin(), prompt.begin() + 50});
+  expect_as_fresh(engine, seq, prompt);
+}
+
+TEST(Engine, what_is_kept_is_never_written_into_a_shared_page) {
+  auto loaded = load(fixture("llama_tied"), 1, kOptions);
+  ASSERT_NE(loaded, nullptr);
+  Engine& engine = *loaded->engine;
+  const std::vector<int32_t> prompt = counted(130);
+  const int seq = engine.open().value();
+  ASSERT_TRUE(compute(engine, seq, std::span(prompt).first(96)).ok());
+  ASSERT_TRUE(compute(engine, seq, std::span(prompt).subspan(96)).ok());
+  const int copy = engine.fork(seq, 130).value();
+  EXPECT_EQ(engine.keep(copy, 100), 64);  // the second page is shared
+  expect_as_fresh(engine, copy, {prompt.begin(), prompt.begin() + 64});
+  expect_as_fresh(engine, seq, prompt);
+  engine.close(copy);
+  EXPECT_EQ(engine.keep(seq, 100), 100);
+  expect_as_fresh(engine, seq, {prompt.begin(), prompt.begin() + 100});
+}
+
+// What a failed step must leave alone: tokens, pages, and the result of trying again.
+void expect_failure_changes_nothing(std::string_view failing_phase) {
+  bool fails = false;
+  EngineOptions options = kOptions;
+  options.fault = [&](std::string_view phase) {
+    if (fails && phase == failing_phase) return error(Code::unavailable, "made to fail");
+    return Status();
+  };
+  auto loaded = load(fixture("llama_tied"), 2, options);
+  ASSERT_NE(loaded, nullptr);
+  Engine& engine = *loaded->engine;
+  const std::vector<int32_t> prompt = counted(120);
+  const int a = engine.open().value(), b = engine.open().value();
+  ASSERT_TRUE(compute(engine, a, std::span(prompt).first(60)).ok());
+  const int64_t n_free = engine.n_free_pages();
+  const std::vector<Work> batch = {{.seq = a, .tokens = std::span(prompt).subspan(60, 40)},
+                                   {.seq = b, .tokens = std::span(prompt).first(20)}};
+  fails = true;
+  EXPECT_EQ(engine.step(batch).code(), Code::unavailable);
+  EXPECT_EQ(engine.tokens(a).size(), 60u);
+  EXPECT_EQ(engine.tokens(b).size(), 0u);
+  EXPECT_EQ(engine.n_free_pages(), n_free);
+  fails = false;
+  ASSERT_TRUE(engine.step(batch).ok());
+  const std::vector<float> after = copy_of(engine.logits(0).value());
+  engine.close(a);
+  const int fresh = engine.open().value();
+  ASSERT_TRUE(compute(engine, fresh, std::span(prompt).first(96)).ok());
+  ASSERT_TRUE(compute(engine, fresh, std::span(prompt).subspan(96, 4)).ok());
+  EXPECT_EQ(after, copy_of(engine.logits(0).value()));
+}
+
+TEST(EngineFailure, no_pages_changes_nothing) {
+  expect_failure_changes_nothing("reserve");
+}
+TEST(EngineFailure, a_failing_run_changes_nothing) {
+  expect_failure_changes_nothing("run");
+}
+
+TEST(EngineFailure, a_pool_that_is_empty_changes_nothing) {
+  EngineOptions options = kOptions;
+  auto sized = load(fixture("llama_tied"), 1, options);
+  ASSERT_NE(sized, nullptr);
+  options.kv_bytes = static_cast<int64_t>(sized->engine->kv_bytes()) / 4;  // 3 of 12 pages
+  auto loaded = load(fixture("llama_tied"), 1, options);
+  ASSERT_NE(loaded, nullptr);
+  Engine& engine = *loaded->engine;
+  EXPECT_EQ(engine.n_free_pages(), 3);
+  const std::vector<int32_t> prompt = counted(96);
+  const int a = engine.open().value(), b = engine.open().value();
+  ASSERT_TRUE(compute(engine, a, std::span(prompt).first(60)).ok());
+  const std::vector<Work> batch = {{.seq = a, .tokens = std::span(prompt).first(30)},
+                                   {.seq = b, .tokens = std::span(prompt).first(66)}};
+  EXPECT_EQ(engine.step(batch).code(), Code::unavailable);
+  EXPECT_EQ(engine.n_free_pages(), 2);
+  EXPECT_EQ(engine.tokens(a).size(), 60u);
+  EXPECT_TRUE(engine.step(batch[0]).ok());
 }
 
 TEST(Engine, a_row_reads_the_experts_it_uses) {
@@ -160,11 +330,11 @@ TEST(Engine, refuses_what_does_not_fit) {
   Engine& engine = *loaded->engine;
   const int seq = engine.open().value();
   EXPECT_FALSE(engine.open().ok());
-  EXPECT_FALSE(engine.set_tokens(seq, {1, 2, 3, 4, 5}).ok());
-  EXPECT_FALSE(engine.set_tokens(seq, {1, 128}).ok());
-  EXPECT_FALSE(engine.set_tokens(seq, {-1}).ok());
-  ASSERT_TRUE(engine.set_tokens(seq, {1, 2, 3, 4}).ok());
-  EXPECT_FALSE(engine.append(seq, 5).ok());
+  EXPECT_FALSE(compute(engine, seq, std::vector<int32_t>{1, 2, 3, 4, 5}).ok());
+  EXPECT_FALSE(compute(engine, seq, std::vector<int32_t>{1, 128}).ok());
+  EXPECT_FALSE(compute(engine, seq, std::vector<int32_t>{-1}).ok());
+  ASSERT_TRUE(compute(engine, seq, std::vector<int32_t>{1, 2, 3, 4}).ok());
+  EXPECT_EQ(compute(engine, seq, std::vector<int32_t>{5}).code(), Code::unavailable);
 }
 
 }  // namespace

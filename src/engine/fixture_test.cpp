@@ -1,8 +1,13 @@
 #include "engine/fixture_test.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
+
+#include "model/architecture.h"
+#include "model/make_model.h"
 
 namespace millrace {
 
@@ -21,13 +26,31 @@ std::string tiny_model() {
   return std::string(MILLRACE_MODELS) + "/millrace-tiny.gguf";
 }
 
+MadeFile::MadeFile(std::string_view shape, std::string_view type, int64_t window, uint64_t seed)
+    : path_(fmt::format("{}/{}_{}_{}_{}_{}.gguf", testing::TempDir(), shape, type, window, seed,
+                        getpid())) {
+  ModelShape s = model_shape_named(shape).value();
+  s.n_ctx = 4096;
+  if (window != 0) s.window = window;
+  const auto made =
+      make_model(s, path_, {.type = quant_type_named(type).value(), .seed = seed, .stream = {}});
+  EXPECT_TRUE(made.ok()) << made.status().message();
+}
+
+MadeFile::~MadeFile() {
+  std::filesystem::remove(path_);
+}
+
 std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineOptions& options) {
   auto out = std::make_unique<Loaded>();
   out->team = std::make_unique<Team>(n_lanes);
-  auto file = ModelFile::open(path);
+  auto file = open_model_file(path);
   EXPECT_TRUE(file.ok()) << file.status().message();
   if (!file.ok()) return nullptr;
-  auto engine = Engine::load(std::move(file).value(), *out->team, out->pick_from(), options);
+  out->device = cpu_device(*out->team);
+  out->from = std::make_unique<PickFrom>(PickFrom{out->machine, out->profile, out->force});
+  auto engine =
+      Engine::load(std::move(file).value(), *out->device, *out->team, out->pick_from(), options);
   EXPECT_TRUE(engine.ok()) << engine.status().message();
   if (!engine.ok()) return nullptr;
   out->engine = std::move(engine).value();

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/fixture_test.h"
+#include "model/architecture.h"
 #include "model/quantize.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -44,17 +45,14 @@ double relative_error(std::span<const float> got, const std::vector<double>& wan
 
 void expect_logits(Engine& engine, const Expected& expected, double tolerance) {
   const int seq = engine.open().value();
-  ASSERT_TRUE(engine.set_tokens(seq, expected.tokens).ok());
   size_t at = 0;
-  for (int64_t first = 0; engine.pending(seq) > 0;) {
-    auto count = engine.step_all(seq);
-    ASSERT_TRUE(count.ok()) << count.status().message();
-    for (; at < expected.rows.size() && expected.rows[at] < first + count.value(); ++at)
-      EXPECT_LT(relative_error(engine.logits_row(expected.rows[at] - first), expected.logits[at]),
-                tolerance)
-          << "row " << expected.rows[at];
-    first += count.value();
-  }
+  const Status status =
+      compute_all(engine, seq, expected.tokens, [&](size_t row, std::span<const float> logits) {
+        if (at == expected.rows.size() || expected.rows[at] != static_cast<int64_t>(row)) return;
+        EXPECT_LT(relative_error(logits, expected.logits[at]), tolerance) << "row " << row;
+        ++at;
+      });
+  ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(at, expected.rows.size());
   engine.close(seq);
 }
@@ -76,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Logits, Fixture, testing::ValuesIn(fixtures()),
 // The file's own weights in f32, so that activations are not rounded either.
 std::string tiny_in_f32() {
   const std::string path = fmt::format("{}/tiny_{}.gguf", testing::TempDir(), getpid());
-  const auto in = ModelFile::open(tiny_model());
+  const auto in = open_model_file(tiny_model());
   EXPECT_TRUE(in.ok()) << in.status().message();
   EXPECT_TRUE(quantize_model(in.value(), path, quant_type_named("f32").value(), {}).ok());
   return path;

@@ -1,5 +1,6 @@
-// From logits to a token: penalties over what was said, then the draw of kernels/sample. A pure
-// function of the row, the tokens before it, the parameters and the position, so that a request
+// From logits to tokens, for many requests at once: gathers each row's parameters, penalties,
+// biases and mask into the arrays of kernels/sample, runs it, and hands out what it drew. A row's
+// result is a pure function of its logits, parameters, history and position, so that a request
 // gives the same tokens alone, among others and after a restart.
 #pragma once
 
@@ -8,11 +9,20 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/token_history.h"
 #include "kernels/pick.h"
+#include "kernels/sample/args.h"
+#include "machine/team.h"
 #include "memory/host.h"
 
 namespace millrace {
 
+struct TokenBias {
+  int32_t token;
+  float value;  // added to the token's logit
+};
+
+// How a request draws its tokens.
 struct Sampling {
   float temperature = 0.8f;  // 0: the most likely token
   int top_k = 40;            // 0: off
@@ -23,36 +33,103 @@ struct Sampling {
   float frequency_penalty = 0;
   int penalty_tokens = 64;  // how far back the penalties look; -1: to the start
   uint64_t seed = 0;
-  int n_logprobs = 0;  // how many of the most likely tokens to report with each
+  bool logprob = false;  // report each token's log-probability; n_logprobs above 0 does too
+  int n_logprobs = 0;    // how many of the most likely tokens to report with each
+  std::vector<TokenBias> biases{};
+
+  bool penalises() const {
+    return repeat_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;
+  }
+  bool wants_logprob() const { return logprob || n_logprobs > 0; }
 };
 
-Status validate(const Sampling& sampling);
+// What a request may not ask for; biases must be of tokens below n_vocab.
+Status validate(const Sampling& sampling, int64_t n_vocab = INT32_MAX);
 
 struct TokenLogprob {
   int32_t token;
   float logprob;
 };
 
+enum class Draw : unsigned char {
+  token,
+  none_allowed,  // mask, biases and penalties left no token
+  not_finite,    // the logits hold a NaN or +Inf, or nothing but -Inf
+};
+
 struct Sampled {
-  int32_t token = 0;
-  float logprob = 0;                      // under the logits as the model gave them
+  Draw draw = Draw::token;
+  int32_t token = 0;  // -1 when none was drawn
+  float logprob = 0;  // where asked for: under the logits as the model gave them
   std::vector<TokenLogprob> most_likely;  // n_logprobs of them
+};
+
+// Ok for a token; else the error that ends the request.
+Status status_of(const Sampled& sampled, uint64_t position);
+
+// One token to draw. What it refers to must live until the call is over.
+struct SampleRow {
+  std::span<const float> logits;  // n_vocab of them; the rows of one call lie in one matrix
+  const Sampling& how;
+  const TokenHistory& history;  // of the sequence, made with how.penalty_tokens
+  uint64_t position = 0;        // of the token in its sequence
+  uint32_t choice = 0;          // which of the request's completions; they may share their logits
+  // Bit i % 32 of word i / 32 says whether token i is allowed; tokens past its end are not. Empty:
+  // all are.
+  std::span<const uint32_t> mask{};
 };
 
 class Sampler {
  public:
   static Result<Sampler> make(int64_t n_vocab, const PickFrom& from);
 
-  // `logits` is overwritten where penalties apply; `before` is the whole sequence.
-  Result<Sampled> sample(std::span<float> logits, std::span<const int32_t> before,
-                         const Sampling& sampling);
+  // Draws a token for each row, on the calling thread or on a team. A row that cannot be drawn from
+  // says so in its own Sampled and does not fail the others. Allocates nothing once it has seen as
+  // many rows, penalties and biases, and `out` as many log-probabilities.
+  Status sample(std::span<const SampleRow> rows, std::span<Sampled> out);
+  Status sample(Team& team, std::span<const SampleRow> rows, std::span<Sampled> out);
+
+  // The same in three steps, for a caller that draws inside a step of its own: gather, then
+  // variant().run(&args(), exec) on every lane, then take. gather does not read the logits, so they
+  // may be computed between the two; it can move the arrays, so args() is to be copied after it.
+  // The workspace that variant() asks for depends on the vocabulary and the lanes alone.
+  Status gather(std::span<const SampleRow> rows);
+  const Variant& variant() const { return *variant_; }
+  const sample::Args& args() const { return args_; }
+  void take(std::span<Sampled> out) const;
 
  private:
-  void penalise(std::span<float> logits, std::span<const int32_t> before, const Sampling& s);
+  // What args_ points to.
+  struct Arrays {
+    std::vector<float> temperature, top_p, min_p, repeat, presence, frequency;
+    std::vector<int> logits_row, top_k;
+    std::vector<unsigned long long> seed, position;
+    std::vector<unsigned> choice;
+    std::vector<int> said_begin, said_token, said_count;
+    std::vector<int> bias_begin, bias_token;
+    std::vector<float> bias_value;
+    std::vector<unsigned> mask;
+    std::vector<int> mask_row;
+    std::vector<int> n_top;
+    std::vector<int> token, top_token;
+    std::vector<float> logprob, top_logprob;
 
+    void clear();
+    void add(const SampleRow& row, size_t mask_words);
+    void add_edits(const SampleRow& row, size_t mask_words);
+    void size_outputs(size_t n_rows, size_t max_top);
+  };
+
+  Status place(std::span<const SampleRow> rows);
+  void bind();
+  Status prepare(int n_lanes);
+
+  int64_t n_vocab_ = 0;
   const Variant* variant_ = nullptr;
+  Arrays arrays_;
+  sample::Args args_;
   HostBuffer workspace_;
-  std::vector<int32_t> counts_;  // [n_vocab], all 0 between calls
+  std::vector<Status> lane_status_;  // of the lanes that the workspace is for
 };
 
 // The n most likely tokens and their log-probabilities.

@@ -1,5 +1,6 @@
 #include "files/gguf.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -110,11 +111,27 @@ std::vector<std::string_view> GgufValue::strings() const {
   return out;
 }
 
+// The header is parsed twice: where it lies, to find its end, and as a copy, which is the one that
+// counts, since nobody can change it any more.
+Result<Gguf::Part> Gguf::open_part(const std::string& path) {
+  Part part;
+  part.path = path;
+  MILLRACE_ASSIGN(part.file, MappedFile::open(path));
+  part.bytes = part.file.bytes();
+  const auto header = parse_gguf(part.bytes, part.bytes, path);
+  MILLRACE_TRY(part.file.check());
+  MILLRACE_TRY(header.status());
+  const auto first = part.bytes.first(header.value().bytes);
+  part.header.assign(first.begin(), first.end());
+  part.file.drop(first);
+  MILLRACE_TRY(part.file.check());
+  return part;
+}
+
 Result<Gguf> Gguf::open(const std::string& path) {
-  MILLRACE_ASSIGN(MappedFile file, MappedFile::open(path));
-  const auto bytes = file.bytes();
+  MILLRACE_ASSIGN(Part part, open_part(path));
   Gguf gguf;
-  MILLRACE_TRY(gguf.add_first({path, std::move(file), bytes}));
+  MILLRACE_TRY(gguf.add_first(std::move(part)));
   MILLRACE_TRY(gguf.add_rest());
   MILLRACE_TRY(gguf.index_tensors());
   return gguf;
@@ -122,13 +139,15 @@ Result<Gguf> Gguf::open(const std::string& path) {
 
 Result<Gguf> Gguf::read(std::span<const std::byte> bytes, const std::string& name) {
   Gguf gguf;
-  MILLRACE_TRY(gguf.add_first({name, {}, bytes}));
+  MILLRACE_TRY(gguf.add_first({name, {}, {}, bytes}));
   MILLRACE_TRY(gguf.index_tensors());
   return gguf;
 }
 
 Status Gguf::add_first(Part part) {
-  MILLRACE_ASSIGN(GgufHeader header, parse_gguf(part.bytes, part.path));
+  const std::span<const std::byte> copied = part.header;
+  MILLRACE_ASSIGN(GgufHeader header,
+                  parse_gguf(copied.empty() ? part.bytes : copied, part.bytes, part.path));
   version_ = header.version;
   values_ = std::move(header.values);
   values_by_key_ = NameIndex<GgufValue, &GgufValue::key>(values_);
@@ -151,15 +170,14 @@ Status Gguf::add_rest() {
   const std::string stem = first.substr(0, first.size() - suffix.size());
   for (int64_t i = 1; i < n_parts; ++i) {
     const std::string path = stem + part_suffix(i, n_parts);
-    MILLRACE_ASSIGN(MappedFile file, MappedFile::open(path));
-    MILLRACE_ASSIGN(GgufHeader header, parse_gguf(file.bytes(), path));
+    MILLRACE_ASSIGN(Part part, open_part(path));
+    MILLRACE_ASSIGN(GgufHeader header, parse_gguf(part.header, part.bytes, path));
     MILLRACE_TRY(check_part(header.values, path, i, n_parts));
     for (GgufTensor& tensor : header.tensors) {
       tensor.part = static_cast<size_t>(i);
       tensors_.push_back(std::move(tensor));
     }
-    const auto bytes = file.bytes();
-    parts_.push_back({path, std::move(file), bytes});
+    parts_.push_back(std::move(part));
   }
   MILLRACE_ASSIGN(const int64_t n_tensors,
                   integer_or("split.tensors.count", static_cast<int64_t>(tensors_.size())));
@@ -191,6 +209,16 @@ const GgufTensor* Gguf::find_tensor(std::string_view name) const {
 
 void Gguf::drop(std::span<const std::byte> bytes) const {
   for (const Part& part : parts_) part.file.drop(bytes);
+}
+
+bool Gguf::is_damaged() const {
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [](const Part& part) { return part.file.is_damaged(); });
+}
+
+Status Gguf::check() const {
+  for (const Part& part : parts_) MILLRACE_TRY(part.file.check());
+  return {};
 }
 
 Status Gguf::missing(std::string_view key) const {

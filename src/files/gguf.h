@@ -1,8 +1,10 @@
 // A GGUF model (versions 2 and 3, little endian), one file or split over several, mapped. Opening
 // checks everything the header claims (counts, lengths, types, shapes, offsets) against the bytes
 // that are there before anything is allocated from it; what a Gguf hands out can be trusted to lie
-// inside the file and not to overlap. Keys, strings and data are views into the mapping: they live
-// as long as the Gguf. What the metadata means is for others (model/config_gguf.h, the tokenizer).
+// inside the file and not to overlap. Keys and strings are views into a copy of the header, data is
+// in the mapping: they live as long as the Gguf. Whoever has read data asks check() whether the
+// file was whole (memory/mapped_file.h). What the metadata means is for others
+// (model/config_gguf.h, the tokenizer).
 #pragma once
 
 #include <cstddef>
@@ -79,14 +81,19 @@ class Gguf {
   // Gives back the memory of the whole pages in a tensor's bytes, or in some of them; they are read
   // again when touched.
   void drop(std::span<const std::byte> bytes) const;
+  // Whether a file was cut short or could not be read since; check() says which.
+  bool is_damaged() const;
+  Status check() const;
 
  private:
   struct Part {
     std::string path;
-    MappedFile file;  // empty when read from memory
+    MappedFile file;  // empty when read from memory, and so is the next
+    std::vector<std::byte> header;
     std::span<const std::byte> bytes;
   };
   Gguf() = default;
+  static Result<Part> open_part(const std::string& path);
   Status add_first(Part part);
   Status add_rest();  // the other files of a split model
   Status index_tensors();

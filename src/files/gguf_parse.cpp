@@ -26,7 +26,8 @@ constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
 class Parser {
  public:
-  Parser(std::span<const std::byte> bytes, std::string_view file) : bytes_(bytes), file_(file) {}
+  Parser(std::span<const std::byte> header, std::span<const std::byte> all, std::string_view file)
+      : bytes_(header), all_(all), file_(file) {}
   Result<GgufHeader> run();
 
  private:
@@ -66,7 +67,7 @@ class Parser {
   Status string(std::string_view what, uint64_t max_bytes, std::string_view& out);
   Status name(std::string_view what, uint64_t max_bytes, std::string_view& out);
 
-  std::span<const std::byte> bytes_;
+  std::span<const std::byte> bytes_, all_;  // of the header, at least; of the file
   std::string_view file_;
   std::string subject_;  // ", key 'x'"
   size_t at_ = 0;
@@ -238,7 +239,7 @@ Status Parser::find_alignment() {
 
 Status Parser::place_tensors() {
   const uint64_t begin = (at_ + alignment_ - 1) / alignment_ * alignment_;
-  const uint64_t room = begin < bytes_.size() ? bytes_.size() - begin : 0;
+  const uint64_t room = begin < all_.size() ? all_.size() - begin : 0;
   for (GgufTensor& tensor : header_.tensors) {
     subject_ = fmt::format(", tensor '{}'", printable(tensor.name));
     if (tensor.offset % alignment_ != 0)
@@ -250,7 +251,7 @@ Status Parser::place_tensors() {
           "is it a complete download?",
           tensor.bytes, tensor.offset, room);
     tensor.offset += begin;
-    tensor.data = bytes_.data() + tensor.offset;
+    tensor.data = all_.data() + tensor.offset;
   }
   return check_overlap();
 }
@@ -272,6 +273,7 @@ Result<GgufHeader> Parser::run() {
   MILLRACE_TRY(read_preamble());
   for (uint64_t i = 0; i < n_values_; ++i) MILLRACE_TRY(read_value(i));
   for (uint64_t i = 0; i < n_tensors_; ++i) MILLRACE_TRY(read_tensor(i));
+  header_.bytes = at_;
   MILLRACE_TRY(check_duplicates());
   MILLRACE_TRY(find_alignment());
   MILLRACE_TRY(place_tensors());
@@ -280,8 +282,9 @@ Result<GgufHeader> Parser::run() {
 
 }  // namespace
 
-Result<GgufHeader> parse_gguf(std::span<const std::byte> bytes, std::string_view file) {
-  return Parser(bytes, file).run();
+Result<GgufHeader> parse_gguf(std::span<const std::byte> header, std::span<const std::byte> file,
+                              std::string_view name) {
+  return Parser(header, file, name).run();
 }
 
 }  // namespace millrace

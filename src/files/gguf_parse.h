@@ -15,11 +15,14 @@ namespace millrace {
 
 struct GgufHeader {
   uint32_t version = 0;
+  size_t bytes = 0;  // where it ends
   std::vector<GgufValue> values;
-  std::vector<GgufTensor> tensors;  // data inside `bytes`, ranges disjoint
+  std::vector<GgufTensor> tensors;  // data inside the file, ranges disjoint
 };
 
-// `file` names it in errors.
-Result<GgufHeader> parse_gguf(std::span<const std::byte> bytes, std::string_view file);
+// Keys, values and names are views into `header`, which may be a copy of the file's first bytes;
+// data lies in `file`. `name` is the file's in errors.
+Result<GgufHeader> parse_gguf(std::span<const std::byte> header, std::span<const std::byte> file,
+                              std::string_view name);
 
 }  // namespace millrace

@@ -7,18 +7,14 @@
 namespace millrace {
 namespace {
 
-struct Pair {
-  std::string_view hf, gguf;
-};
-
-constexpr Pair kOutside[] = {
+constexpr HfName kOutside[] = {
     {"model.embed_tokens.weight", "token_embd.weight"},
     {"model.norm.weight", "output_norm.weight"},
     {"lm_head.weight", "output.weight"},
 };
 
-// Inside a layer, without .weight or .bias.
-constexpr Pair kInside[] = {
+// Inside a layer, as llama has them.
+constexpr HfName kInside[] = {
     {"input_layernorm", "attn_norm"},    {"post_attention_layernorm", "ffn_norm"},
     {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},
     {"self_attn.v_proj", "attn_v"},      {"self_attn.o_proj", "attn_output"},
@@ -60,7 +56,7 @@ std::optional<std::string> expert_in_layer(int64_t layer, std::string_view rest)
 
 }  // namespace
 
-std::optional<std::string> gguf_name_of(std::string_view name) {
+std::optional<std::string> gguf_name_of(std::string_view name, std::span<const HfName> own) {
   for (const auto& [hf, gguf] : kOutside)
     if (name == hf) return std::string(gguf);
   const auto layer = skip_layer(name);
@@ -70,8 +66,9 @@ std::optional<std::string> gguf_name_of(std::string_view name) {
   if (dot == std::string_view::npos) return std::nullopt;
   const std::string_view kind = name.substr(dot);
   if (kind != ".weight" && kind != ".bias") return std::nullopt;
-  for (const auto& [hf, gguf] : kInside)
-    if (name.substr(0, dot) == hf) return fmt::format("blk.{}.{}{}", *layer, gguf, kind);
+  for (const std::span<const HfName> names : {own, std::span<const HfName>(kInside)})
+    for (const auto& [hf, gguf] : names)
+      if (name.substr(0, dot) == hf) return fmt::format("blk.{}.{}{}", *layer, gguf, kind);
   return std::nullopt;
 }
 

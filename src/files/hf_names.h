@@ -3,15 +3,23 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace millrace {
 
+// A part of a layer, without .weight or .bias: {"self_attn.q_proj", "attn_q"}.
+struct HfName {
+  std::string_view hf, gguf;
+};
+// What an architecture calls otherwise than llama does, by config.json's model_type.
+using HfNamesOf = std::span<const HfName> (*)(std::string_view model_type);
+
 // model.layers.3.self_attn.q_proj.weight is blk.3.attn_q.weight; an expert of a layer, which GGUF
 // stacks, keeps its number: model.layers.3.mlp.experts.7.up_proj.weight is
 // blk.3.ffn_up_exps.7.weight. None for a name that is not one of them.
-std::optional<std::string> gguf_name_of(std::string_view hf_name);
+std::optional<std::string> gguf_name_of(std::string_view hf_name, std::span<const HfName> own);
 
 // All experts of a layer in one tensor, as newer checkpoints may have them.
 struct FusedExperts {

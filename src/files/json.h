@@ -1,8 +1,10 @@
-// JSON from outside, parsed within bounds: a limit on its size and on its depth, so that the tree
-// stays a small multiple of the text. Fields are read with errors that name file and key.
+// JSON from outside, parsed within bounds: limits on its size, on its depth, and on the memory of
+// the tree, which stays a small multiple of the text. Fields are read with errors that name file
+// and key.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -13,8 +15,15 @@ namespace millrace {
 
 inline constexpr int kMaxJsonDepth = 32;
 
+// Is shown keys and values as they are read, with the number of containers around them; what it
+// returns false for is left out of the tree and takes no memory. The way to read long lists. Of a
+// key that it leaves out it still sees the value; of a container it leaves out, nothing inside.
+using JsonEvent = nlohmann::json::parse_event_t;
+using JsonVisitor = std::function<bool(int depth, JsonEvent event, nlohmann::json& value)>;
+
 // `file` names it in errors.
-Result<nlohmann::json> parse_json(std::string_view text, std::string_view file);
+Result<nlohmann::json> parse_json(std::string_view text, std::string_view file,
+                                  const JsonVisitor& visit = nullptr);
 
 // A whole file of at most `max_bytes`.
 Result<std::string> read_text_file(const std::string& path, size_t max_bytes);

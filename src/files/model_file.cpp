@@ -1,7 +1,6 @@
 #include "files/model_file.h"
 
 #include <filesystem>
-#include <optional>
 
 #include "base/utf8.h"
 #include "files/gguf.h"
@@ -26,18 +25,6 @@ std::string template_of(const nlohmann::json& config) {
   return "";
 }
 
-// Whether config.json says that the output shares the embedding's weights; it may say nothing.
-std::optional<bool> ties_embeddings(const SafetensorsDir& dir) {
-  const auto text = dir.text("config.json");
-  if (!text.ok()) return std::nullopt;
-  const auto json = parse_json(text.value(), "config.json");
-  if (!json.ok()) return std::nullopt;
-  const JsonFields fields(json.value(), "config.json");
-  const auto tied = fields.boolean_or("tie_word_embeddings", false);
-  if (!tied.ok() || fields.find("tie_word_embeddings") == nullptr) return std::nullopt;
-  return tied.value();
-}
-
 std::string template_of(const SafetensorsDir& dir) {
   if (dir.has("chat_template.jinja")) {
     auto text = dir.text("chat_template.jinja");
@@ -56,12 +43,12 @@ ModelFile::~ModelFile() = default;
 ModelFile::ModelFile(ModelFile&&) noexcept = default;
 ModelFile& ModelFile::operator=(ModelFile&&) noexcept = default;
 
-Result<ModelFile> ModelFile::open(const std::string& path) {
+Result<ModelFile> ModelFile::open(const std::string& path, HfNamesOf names_of) {
   ModelFile file;
   file.path_ = path;
   std::error_code ignored;
   const bool is_directory = std::filesystem::is_directory(path, ignored);
-  MILLRACE_TRY(is_directory ? file.open_safetensors() : file.open_gguf());
+  MILLRACE_TRY(is_directory ? file.open_safetensors(names_of) : file.open_gguf());
   file.by_name_ = NameIndex<TensorView, &TensorView::name>(file.tensors_);
   if (const TensorView* twice = file.by_name_.duplicate(file.tensors_))
     return error(Code::corrupt, "{}: tensor '{}' is there twice", printable(path),
@@ -78,8 +65,8 @@ Status ModelFile::open_gguf() {
   return {};
 }
 
-Status ModelFile::open_safetensors() {
-  MILLRACE_ASSIGN(SafetensorsDir dir, SafetensorsDir::open(path_));
+Status ModelFile::open_safetensors(HfNamesOf names_of) {
+  MILLRACE_ASSIGN(SafetensorsDir dir, SafetensorsDir::open(path_, names_of));
   safetensors_ = std::make_unique<SafetensorsDir>(std::move(dir));
   // Some publishers store a tied output beside the embedding; it is the embedding that counts.
   const bool tied = ties_embeddings(*safetensors_).value_or(false);
@@ -98,6 +85,14 @@ const TensorView* ModelFile::find(std::string_view name) const {
 
 void ModelFile::drop(std::span<const std::byte> bytes) const {
   safetensors_ ? safetensors_->drop(bytes) : gguf_->drop(bytes);
+}
+
+bool ModelFile::is_damaged() const {
+  return safetensors_ ? safetensors_->is_damaged() : gguf_->is_damaged();
+}
+
+Status ModelFile::check() const {
+  return safetensors_ ? safetensors_->check() : gguf_->check();
 }
 
 std::string ModelFile::chat_template() const {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "files/hf_names.h"
 #include "files/name_index.h"
 #include "files/tensor_view.h"
 
@@ -28,7 +29,8 @@ class ModelFile {
   // `path` is a .gguf file (the first of a split model: the rest are found beside it) or a
   // directory with config.json and *.safetensors. An architecture this house does not run still
   // opens: read_config (model/) says why not.
-  static Result<ModelFile> open(const std::string& path);
+  // names_of: how architectures name tensors in a directory; open_model_file (model/) knows.
+  static Result<ModelFile> open(const std::string& path, HfNamesOf names_of = nullptr);
   ~ModelFile();
   ModelFile(ModelFile&&) noexcept;
   ModelFile& operator=(ModelFile&&) noexcept;
@@ -42,6 +44,10 @@ class ModelFile {
   const TensorView* find(std::string_view name) const;
   // Gives back the mapped memory of a tensor, or of a piece of one, once it was repacked elsewhere.
   void drop(std::span<const std::byte> bytes) const;
+  // Whether bytes of it could not be read: those of tensors are zeros then. To be asked after they
+  // were used; is_damaged() takes nanoseconds, check() says which file it is.
+  bool is_damaged() const;
+  Status check() const;
 
   // Jinja source; empty when the model brings none.
   std::string chat_template() const;
@@ -53,7 +59,7 @@ class ModelFile {
  private:
   ModelFile();
   Status open_gguf();
-  Status open_safetensors();
+  Status open_safetensors(HfNamesOf names_of);
 
   std::string path_;
   std::unique_ptr<Gguf> gguf_;

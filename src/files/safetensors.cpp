@@ -1,5 +1,6 @@
 #include "files/safetensors.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <numeric>
@@ -44,9 +45,24 @@ Result<NamesByFile> parse_index(std::string_view text, const std::string& path) 
 
 }  // namespace
 
-Result<SafetensorsDir> SafetensorsDir::open(const std::string& directory) {
+namespace {
+
+// model_type of config.json; empty where it says none.
+std::string model_type_of(const SafetensorsDir& dir) {
+  const auto text = dir.text("config.json");
+  if (!text.ok()) return "";
+  const auto json = parse_json(text.value(), "config.json");
+  if (!json.ok()) return "";
+  const auto type = JsonFields(json.value(), "config.json").string_or("model_type", "");
+  return type.ok() ? type.value() : "";
+}
+
+}  // namespace
+
+Result<SafetensorsDir> SafetensorsDir::open(const std::string& directory, HfNamesOf names_of) {
   SafetensorsDir dir;
   dir.directory_ = directory;
+  if (names_of != nullptr) dir.own_names_ = names_of(model_type_of(dir));
   MILLRACE_TRY(dir.open_files());
   return dir;
 }
@@ -99,7 +115,9 @@ Result<std::vector<SafetensorsEntry>> SafetensorsDir::open_file(const std::strin
   const std::string path = path_of(name);
   MILLRACE_ASSIGN(MappedFile file, MappedFile::open(path));
   files_.push_back(std::move(file));
-  return parse_safetensors(files_.back().bytes(), path);
+  auto entries = parse_safetensors(files_.back().bytes(), path);
+  MILLRACE_TRY(files_.back().check());
+  return entries;
 }
 
 Status SafetensorsDir::add(const SafetensorsEntry& entry, const std::byte* data) {
@@ -110,7 +128,8 @@ Status SafetensorsDir::add(const SafetensorsEntry& entry, const std::byte* data)
     return {};
   }
   if (fused_experts(entry.name)) return add_experts(entry, data + entry.begin);
-  add_view(gguf_name_of(entry.name).value_or(entry.name), entry, entry.shape, data + entry.begin);
+  add_view(gguf_name_of(entry.name, own_names_).value_or(entry.name), entry, entry.shape,
+           data + entry.begin);
   return {};
 }
 
@@ -148,6 +167,27 @@ size_t SafetensorsDir::file_bytes() const {
 
 void SafetensorsDir::drop(std::span<const std::byte> bytes) const {
   for (const MappedFile& file : files_) file.drop(bytes);
+}
+
+bool SafetensorsDir::is_damaged() const {
+  return std::any_of(files_.begin(), files_.end(),
+                     [](const MappedFile& file) { return file.is_damaged(); });
+}
+
+Status SafetensorsDir::check() const {
+  for (const MappedFile& file : files_) MILLRACE_TRY(file.check());
+  return {};
+}
+
+std::optional<bool> ties_embeddings(const SafetensorsDir& dir) {
+  const auto text = dir.text("config.json");
+  if (!text.ok()) return std::nullopt;
+  const auto json = parse_json(text.value(), "config.json");
+  if (!json.ok()) return std::nullopt;
+  const JsonFields fields(json.value(), "config.json");
+  const auto tied = fields.boolean_or("tie_word_embeddings", false);
+  if (!tied.ok() || fields.find("tie_word_embeddings") == nullptr) return std::nullopt;
+  return tied.value();
 }
 
 }  // namespace millrace

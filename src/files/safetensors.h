@@ -7,12 +7,14 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "files/hf_names.h"
 #include "files/safetensors_parse.h"
 #include "files/tensor_view.h"
 #include "memory/mapped_file.h"
@@ -21,7 +23,8 @@ namespace millrace {
 
 class SafetensorsDir {
  public:
-  static Result<SafetensorsDir> open(const std::string& directory);
+  // names_of: may be null.
+  static Result<SafetensorsDir> open(const std::string& directory, HfNamesOf names_of = nullptr);
 
   const std::string& directory() const { return directory_; }  // where tokenizer.json lies
   size_t file_bytes() const;                                   // of the weights
@@ -34,6 +37,9 @@ class SafetensorsDir {
   // Gives back the memory of the whole pages in a tensor's bytes, or in some of them; they are read
   // again when touched.
   void drop(std::span<const std::byte> bytes) const;
+  // Whether a file was cut short or could not be read since; check() says which.
+  bool is_damaged() const;
+  Status check() const;
 
   // A small text file of the directory: config.json, tokenizer_config.json.
   Result<std::string> text(std::string_view name) const;
@@ -51,10 +57,14 @@ class SafetensorsDir {
   std::string path_of(std::string_view name) const;
 
   std::string directory_;
+  std::span<const HfName> own_names_;
   std::vector<MappedFile> files_;
   std::deque<std::string> names_;  // what the views' names point into
   std::vector<TensorView> tensors_;
   std::string strange_tensor_;
 };
+
+// Whether config.json says that the output shares the embedding's weights; it may say nothing.
+std::optional<bool> ties_embeddings(const SafetensorsDir& dir);
 
 }  // namespace millrace

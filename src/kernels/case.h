@@ -47,11 +47,6 @@ struct Tolerance {
   bool exact = false;  // bit for bit, NaN equal to NaN
 };
 
-// Args are plain structs of at most this size; one box holds any op's.
-struct ArgsBox {
-  alignas(64) std::byte bytes[512]{};
-};
-
 using Bind = std::function<void(std::span<void* const> ports, ArgsBox& args)>;
 
 struct Case {
@@ -73,12 +68,6 @@ struct Case {
   int64_t n_rows = 0;
   std::function<Case(int64_t n_rows)> with_rows;
 };
-
-template <class Args>
-void put_args(ArgsBox& box, const Args& args) {
-  static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= sizeof(ArgsBox));
-  new (box.bytes) Args(args);
-}
 
 // What every case over rows settles alike, once it has its ports: how they are bound, and the other
 // batches of promise 1. Problem has n_rows and timed; args_of(problem, pointers) makes the op's

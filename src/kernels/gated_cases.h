@@ -49,24 +49,25 @@ inline Case gated_ports(const GatedProblem& p) {
 
 template <class Args>
 Args gated_args(const GatedProblem& p, std::span<void* const> ptr) {
-  return {static_cast<const float*>(ptr[0]), static_cast<const float*>(ptr[1]),
-          static_cast<float*>(ptr[p.in_place ? 0 : 2]), p.n_rows, p.n};
+  return {ptr[0], ptr[1], ptr[p.in_place ? 0 : 2], p.n_rows, p.n, p.type};
 }
 
 // `spread`: of the gates that reach where the activation is 0. `widths`: of real models.
 inline std::vector<Case> gated_cases(Case (*make_case)(const GatedProblem&), float spread,
-                                     std::span<const long long> widths, DType type = DType::f32) {
+                                     std::span<const long long> widths) {
   std::vector<Case> out;
-  const auto add = [&](GatedProblem p) {
-    p.type = type;
-    out.push_back(make_case(p));
-  };
-  for (long long n : {1, 7, 8, 17, 100, 576}) add({.n_rows = 3, .n = n, .in_place = n == 100});
-  add({.n_rows = 0, .n = 16});
-  add({.n_rows = 5, .n = 77, .hostile = true});
-  add({.n_rows = 2, .n = 300, .spread = spread});
-  for (long long rows : {1, 512})
-    for (long long n : widths) add({.n_rows = rows, .n = n, .timed = true});
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const auto add = [&](GatedProblem p) {
+      p.type = type;
+      out.push_back(make_case(p));
+    };
+    for (long long n : {1, 7, 8, 17, 100, 576}) add({.n_rows = 3, .n = n, .in_place = n == 100});
+    add({.n_rows = 0, .n = 16});
+    add({.n_rows = 5, .n = 77, .hostile = true});
+    add({.n_rows = 2, .n = 300, .spread = spread});
+    for (long long rows : {1, 512})
+      for (long long n : widths) add({.n_rows = rows, .n = n, .timed = true});
+  }
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/status.h"
@@ -18,6 +19,20 @@
 
 namespace millrace {
 
+// How the lanes of a team share out one call: each takes some rows whole, or some columns of every
+// row. Who builds a Program decides, so that neighbouring calls can give a lane the same part and
+// need no barrier between them. Several products over the same rows can share their columns out
+// together: the call's own then begin at `offset` of `total`.
+enum class SplitBy : unsigned char { rows, columns };
+struct Split {
+  SplitBy by = SplitBy::rows;
+  int64_t grain = 1;  // of columns, in elements: a part begins at a multiple of it
+  int64_t offset = 0;
+  int64_t total = 0;  // 0: the call's own
+
+  bool operator==(const Split&) const = default;
+};
+
 // Where a variant runs: one lane of a CPU team, or a CUDA stream. `run` never forks, allocates or
 // waits for the host.
 struct Exec {
@@ -27,11 +42,18 @@ struct Exec {
   void* stream = nullptr;      // cudaStream_t, for device variants
   std::byte* workspace = nullptr;
   size_t workspace_bytes = 0;
+  Split split = {};
 
   void sync() const {
     if (barrier != nullptr) barrier->wait(lane);
   }
+  // For ops that share out something else than rows or columns.
   Share share(int64_t n, int64_t grain = 1) const { return share_of(n, lane, n_lanes, grain); }
+  // This lane's part of a call over `n` rows, and of `n` columns.
+  Share rows(int64_t n) const {
+    return split.by == SplitBy::rows ? share_of(n, lane, n_lanes) : Share{0, n};
+  }
+  Share columns(int64_t n) const;
 };
 
 // A numerics class is a canonical order of arithmetic. Variants of one class give the same bits for
@@ -58,8 +80,13 @@ bool accepts(const Variant& variant, const void* args, const Machine& machine);
 // A weight's byte order for some variants. `plain` (rows as in the file) is never listed.
 struct Layout {
   std::string_view name;
+  // Outputs that are packed as one unit. Rows [a, b) of a weight can be packed by themselves where
+  // both are multiples of it (b may be the last row): they are the packed bytes from bytes() of the
+  // first a rows on.
+  int64_t row_grain = 1;
   size_t (*bytes)(const void* args) = nullptr;  // of the packed weight
-  // Packs `plain` (the weight rows as in the file) into `packed`, 64-byte aligned.
+  // Packs `plain` (the weight rows as in the file) into `packed`; a whole weight's is 64-byte
+  // aligned.
   void (*pack)(const void* args, const void* plain, void* packed) = nullptr;
   // The exact inverse.
   void (*unpack)(const void* args, const void* packed, void* plain) = nullptr;
@@ -78,6 +105,52 @@ struct Floor {
 
 struct Case;
 
+// How an op's calls can be shared out, by every variant alike; by neither: in a way of its own, and
+// a lane may then read and write any of it.
+struct Splits {
+  bool by_rows = false;
+  bool by_columns = false;
+  int64_t (*grain)(const void* args) = nullptr;  // least for columns; 1 when null
+};
+
+// Args are plain structs of at most this size; one box holds any op's.
+struct ArgsBox {
+  alignas(64) std::byte bytes[512]{};
+};
+
+template <class Args>
+void put_args(ArgsBox& box, const Args& args) {
+  static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= sizeof(ArgsBox));
+  new (box.bytes) Args(args);
+}
+
+// What a step binds a call to: its values and weights where they lie.
+struct BoundValue {
+  void* data = nullptr;
+  DType type = DType::f32;
+  int64_t n_rows = 0;
+  int64_t n_each = 1;  // vectors of a row
+  int64_t width = 0;   // of one
+};
+struct BoundWeight {
+  const void* data = nullptr;
+  DType type = DType::f32;
+};
+// The pages of one layer, and where the rows of the step lie in them.
+struct BoundKv {
+  void* k_pages = nullptr;
+  void* v_pages = nullptr;
+  const int* slots = nullptr;
+  const int* tables = nullptr;
+  int64_t n_pages = 0, page_tokens = 0, page_stride = 0, n_seqs = 0, max_pages = 0;
+  DType type = DType::f16;
+};
+struct Bound {
+  std::span<const BoundValue> in, out;
+  std::span<const BoundWeight> weights;
+  BoundKv kv;
+};
+
 struct Op {
   std::string_view name;
   std::span<const Variant> (*variants)() = nullptr;
@@ -85,8 +158,24 @@ struct Op {
   Status (*validate)(const void* args) = nullptr;
   // The shape as a profile key, for example "rows=1 n=576 k=576 w=q4_0".
   std::string (*key)(const void* args) = nullptr;
+  // The least that a call with these args must spend. It reads what decides that from where the
+  // args point (positions), so they must be bound, and to the host's memory.
+  Floor (*floor)(const void* args) = nullptr;
   std::span<const Layout> (*layouts)() = nullptr;  // null when the op has no packed weight
+  Splits splits = {};
+  // Completes args that hold what an architecture said (widths, constants) with addresses, types
+  // and the number of rows. Null: no step calls this op.
+  void (*bind)(const Bound& bound, void* args) = nullptr;
+  // What a device reads input 0 as beside a weight of this type; null: as the device keeps it.
+  DType (*input_type)(DType weight, bool on_cuda) = nullptr;
+  bool in_place = false;  // output 0 may lie where input 0 does
+  // Whether a call can also do the next one of the same op, whose inputs then follow its own; if so
+  // `args` become those of both. For devices where a launch costs more than sharing out a call.
+  bool (*absorb)(void* args, const void* next) = nullptr;
 };
+
+// How a call is shared out when nothing else decides: by columns where the op can.
+Split default_split(const Op& op, const void* args);
 
 // Every op of the house, in ops.cpp: the only place that lists them.
 std::span<const Op* const> ops();
@@ -110,6 +199,14 @@ size_t erase_workspace(const void* args, int n_lanes) {
 template <class Args, Status (*Validate)(const Args&)>
 Status erase_validate(const void* args) {
   return Validate(*static_cast<const Args*>(args));
+}
+template <class Args, void (*Bind)(const Bound&, Args&)>
+void erase_bind(const Bound& bound, void* args) {
+  Bind(bound, *static_cast<Args*>(args));
+}
+template <class Args, Floor (*FloorOf)(const Args&)>
+Floor erase_floor(const void* args) {
+  return FloorOf(*static_cast<const Args*>(args));
 }
 template <class Args, std::string (*Key)(const Args&)>
 std::string erase_key(const void* args) {

@@ -5,8 +5,8 @@
 namespace millrace {
 namespace {
 
-bool runs_on(const Variant& variant, Device device) {
-  return is_cuda(variant.isa) == (device == Device::cuda);
+bool runs_on(const Variant& variant, DeviceKind device) {
+  return is_cuda(variant.isa) == (device == DeviceKind::cuda);
 }
 
 bool usable(const Variant& variant, const void* args, const PickFrom& from) {

@@ -36,13 +36,13 @@ struct Choice {
 // "rmsnorm [rows=1 n=576]: avx2 (class cpu.rmsnorm.lanes16, layout plain): first in the table"
 std::string describe(const Choice& choice, const void* args);
 
-enum class Device { cpu, cuda };
+enum class DeviceKind { cpu, cuda };
 
 struct PickFrom {
   const Machine& machine;
   const Profile& profile;
   const Force& force;
-  Device device = Device::cpu;
+  DeviceKind device = DeviceKind::cpu;
 };
 
 // Fails when nothing accepts the args, or a forced variant does not.

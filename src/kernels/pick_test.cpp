@@ -10,7 +10,7 @@ namespace {
 class Pick : public testing::Test {
  protected:
   const Op& op = rmsnorm::kOp;
-  rmsnorm::Args args{nullptr, nullptr, nullptr, 1, 576, 1e-6f, DType::f32, DType::f32};
+  rmsnorm::Args args{nullptr, nullptr, nullptr, 1, 1, 576, 1e-6f, DType::f32, DType::f32};
   Machine machine;
   Profile profile;
   Force force;

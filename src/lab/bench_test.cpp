@@ -208,6 +208,34 @@ TEST_F(Bench, VerdictsCarryIntervals) {
   EXPECT_EQ(compare_variants(runs, "again", "twice")[0].comparison.speed, Speed::slow);
 }
 
+// Stored rows with made-up samples, and a verdict for each way they can lie.
+TEST_F(Bench, StoredRunsAreJudgedByTheirSamples) {
+  const auto row = [](double us, double spread, double noise, std::string mode = "cold") {
+    Row out;
+    out.op = "toy";
+    out.variant = "twice";
+    out.mode = std::move(mode);
+    out.noise = noise;
+    Rng rng(5);
+    for (int i = 0; i < 40; ++i) out.samples_us.push_back(us * (1 + spread * rng.uniform()));
+    out.us = median_interval(out.samples_us);
+    return out;
+  };
+  const Row quiet = row(10, 0.001, 0.001);
+  const auto verdict = [&](const Row& other) {
+    const auto verdicts = compare_runs({quiet}, {other});
+    EXPECT_EQ(verdicts.size(), 1u);
+    return verdicts.empty() ? Speed::ambiguous : verdicts[0].comparison.speed;
+  };
+  EXPECT_EQ(verdict(row(5, 0.001, 0.001)), Speed::fast);
+  EXPECT_EQ(verdict(row(20, 0.001, 0.001)), Speed::slow);
+  EXPECT_EQ(verdict(row(10, 0.001, 0.001)), Speed::same);
+  EXPECT_EQ(verdict(row(8, 0.5, 0.001)), Speed::ambiguous);    // spread around both
+  EXPECT_EQ(verdict(row(10, 0.001, 0.8)), Speed::ambiguous);   // too noisy to be called the same
+  EXPECT_EQ(verdict(row(9.5, 0.001, 0.8)), Speed::ambiguous);  // less than the noise
+  EXPECT_TRUE(compare_runs({quiet}, {row(5, 0.001, 0.001, "warm")}).empty());
+}
+
 TEST_F(Bench, TheProfileNamesTheFastestOfTheClass) {
   const Profile profile = profile_of({made_up_run()}, *target);
   EXPECT_EQ(profile.variant_for("toy", "n=1000"), "again");

@@ -78,7 +78,8 @@ class CpuRig : public Rig {
 
   Status add_program(const Variant& variant) {
     Program& program = programs_.emplace_back();
-    for (size_t e = 0; e < ring_.n_entries(); ++e) program.add(variant, ring_.args(e, variant));
+    for (size_t e = 0; e < ring_.n_entries(); ++e)
+      program.add(ring_.op(), variant, ring_.args(e, variant));
     return program.prepare(context_.team.size());
   }
 
@@ -161,13 +162,6 @@ class CpuRig : public Rig {
   bool evict_ = false;
 };
 
-Roof roof_of(const Ceilings& ceilings) {
-  Roof roof{ceilings.read_gbps_all, ceilings.noise, {}};
-  for (const Rate& rate : ceilings.rates)
-    roof.rates.push_back({rate.isa, name_of(rate.type), rate.gmacs_all});
-  return roof;
-}
-
 class CpuTarget : public Target {
  public:
   CpuTarget(const Machine& machine, int n_lanes) : context_(machine, n_lanes) {}
@@ -213,6 +207,13 @@ class CpuTarget : public Target {
 };
 
 }  // namespace
+
+Roof roof_of(const Ceilings& ceilings) {
+  Roof roof{ceilings.read_gbps_all, ceilings.noise, {}};
+  for (const Rate& rate : ceilings.rates)
+    roof.rates.push_back({rate.isa, name_of(rate.type), rate.gmacs_all});
+  return roof;
+}
 
 std::unique_ptr<Target> cpu_target(const Machine& machine, int n_lanes) {
   return std::make_unique<CpuTarget>(machine, n_lanes > 0 ? n_lanes : machine.n_cpus);

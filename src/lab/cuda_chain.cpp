@@ -5,8 +5,8 @@
 
 #include "base/philox.h"
 #include "base/small_float.h"
-#include "exec/device_program.h"
-#include "kernels/matmul/args.h"
+#include "exec/program.h"
+#include "kernels/matmul/op.h"
 #include "lab/bytes.h"
 #include "lab/target.h"
 
@@ -49,15 +49,15 @@ class Chain {
 
   // What the witness makes of it: the bits every sample must give.
   Status find_expected() {
-    DeviceProgram program;
+    Program program;
     build(*witness_, program);
-    MILLRACE_TRY(program.prepare());
+    MILLRACE_TRY(program.prepare_device());
     MILLRACE_TRY(reset());
     MILLRACE_TRY(program.launch(stream_));
     MILLRACE_TRY(fetch_outputs());
     expected_.assign(outputs_.data(), outputs_.data() + outputs_.bytes());
     build(*variant_, program_);
-    MILLRACE_TRY(program_.prepare());
+    MILLRACE_TRY(program_.prepare_device());
     MILLRACE_ASSIGN(graph_, program_.capture(stream_, 0, program_.n_calls()));
     return {};
   }
@@ -113,13 +113,13 @@ class Chain {
             DType::bf16, DType::bf16, DType::bf16};
   }
 
-  void build(const Variant& variant, DeviceProgram& program) const {
+  void build(const Variant& variant, Program& program) const {
     std::byte* weight = weights_.data();
     for (size_t i = 0; i < n_products(); ++i) {
       const size_t shape = i % kProducts.size();
       ArgsBox args;
       put_args(args, args_of(i, shape, weight));
-      program.add(variant, args);
+      program.add(matmul::kOp, variant, args);
       weight += 2 * kProducts[shape].n * kProducts[shape].k;
     }
   }
@@ -144,7 +144,7 @@ class Chain {
   DeviceBuffer flusher_, weights_, activations_;
   PinnedBuffer outputs_;
   const Variant *variant_ = nullptr, *witness_ = nullptr;
-  DeviceProgram program_;
+  Program program_;
   Graph graph_;
   std::vector<std::byte> expected_;
 };

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "exec/device_program.h"
+#include "exec/program.h"
 #include "lab/bytes.h"
 #include "lab/runner.h"
 
@@ -67,9 +67,9 @@ class CudaRunner : public Runner {
     }
     ArgsBox args;
     instance.problem().bind(pointers, args);
-    DeviceProgram program;
-    program.add(variant, args);
-    MILLRACE_TRY(program.prepare());
+    Program program;
+    program.add(instance.op(), variant, args);
+    MILLRACE_TRY(program.prepare_device());
     MILLRACE_TRY(upload(mirrors, program));
     MILLRACE_TRY(program.launch(stream_));
     MILLRACE_ASSIGN(const auto streamed, download(instance.problem(), mirrors));
@@ -83,8 +83,8 @@ class CudaRunner : public Runner {
  private:
   using Contents = std::vector<std::vector<std::byte>>;  // [port]
 
-  Status upload(const std::vector<Mirror>& mirrors, DeviceProgram& program) {
-    DeviceBuffer& workspace = program.workspace();
+  Status upload(const std::vector<Mirror>& mirrors, Program& program) {
+    DeviceBuffer& workspace = program.device_workspace();
     if (workspace.bytes() > 0)
       MILLRACE_TRY(stream_.fill(workspace.data(), static_cast<int>(kPoison), workspace.bytes()));
     for (const Mirror& mirror : mirrors) MILLRACE_TRY(mirror.upload(stream_));

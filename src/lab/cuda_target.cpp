@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "exec/device_program.h"
+#include "exec/program.h"
 #include "lab/bytes.h"
 #include "lab/device_roof.h"
 #include "lab/ring.h"
@@ -178,7 +178,7 @@ class CudaRig : public Rig {
 
  private:
   struct Mounted {
-    DeviceProgram program;
+    Program program;
     Graph cold, warm;
     int repeats = 1;  // passes of the cold graph
   };
@@ -198,9 +198,9 @@ class CudaRig : public Rig {
     for (size_t e = 0; e < ring_.n_entries(); ++e) {
       ArgsBox args;
       ring_.problem().bind(device_.ports(ring_, e, variant.layout), args);
-      m.program.add(variant, args);
+      m.program.add(ring_.op(), variant, args);
     }
-    MILLRACE_TRY(m.program.prepare());
+    MILLRACE_TRY(m.program.prepare_device());
     MILLRACE_TRY(check_->verify(variant, [&] { return verify_pass(m); }).status());
     // Timed again: the first pass also loaded the module.
     MILLRACE_ASSIGN(const double pass_us,

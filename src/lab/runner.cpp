@@ -6,6 +6,7 @@
 
 #include "exec/program.h"
 #include "lab/bytes.h"
+#include "lab/target.h"
 
 namespace millrace::lab {
 namespace {
@@ -25,7 +26,7 @@ class CpuRunner : public Runner {
   Status run(Instance& instance, const Variant& variant, int n_lanes) override {
     MILLRACE_ASSIGN(const ArgsBox args, instance.args_for(variant));
     Program program;
-    program.add(variant, args);
+    program.add(instance.op(), variant, args);
     Team& team = team_of(n_lanes);
     MILLRACE_TRY(program.prepare(team.size()));
     // A workspace holds what earlier calls left there: a variant may not count on zeros.
@@ -54,7 +55,10 @@ std::unique_ptr<Runner> cpu_runner(const Machine& machine) {
 
 Result<std::unique_ptr<Runner>> make_runner(std::string_view device, const Machine& machine) {
   if (device == "cpu") return cpu_runner(machine);
-  if (device == "cuda") return cuda_runner(machine);
+  if (device == "cuda") {
+    MILLRACE_TRY(check_gpu(machine));
+    return cuda_runner(machine);
+  }
   return error(Code::not_found, "no device {}: cpu or cuda", device);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "machine/health.h"
+
 namespace millrace::lab {
 
 double Roof::best_gmacs(std::string_view type) const {
@@ -36,10 +38,18 @@ double spread_of(const Roof& a, const Roof& b) {
   return spread;
 }
 
+Status check_gpu(const Machine& machine) {
+  const auto finding = examine_gpu(machine, built_with_cuda());
+  return finding ? error(Code::unavailable, "{}: {}", finding->what, finding->remedy) : Status();
+}
+
 Result<std::unique_ptr<Target>> make_target(std::string_view device, const Machine& machine,
                                             int n_lanes) {
   if (device == "cpu") return cpu_target(machine, n_lanes);
-  if (device == "cuda") return cuda_target(machine);
+  if (device == "cuda") {
+    MILLRACE_TRY(check_gpu(machine));
+    return cuda_target(machine);
+  }
   return error(Code::not_found, "no device {}: cpu or cuda", device);
 }
 

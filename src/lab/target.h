@@ -35,6 +35,8 @@ struct Roof {
   double gmacs(Isa isa, std::string_view type) const;  // of one ISA; 0 when not measured
 };
 
+Roof roof_of(const Ceilings& ceilings);  // of all its lanes
+
 // The larger of the two, ceiling by ceiling: interference can only lower one.
 Roof max_of(const Roof& a, const Roof& b);
 // The largest relative difference between ceilings that both have.
@@ -82,6 +84,9 @@ class Target {
                                              std::span<const Variant* const> variants,
                                              const MountOptions& options) = 0;
 };
+
+// Whether device code runs here; if not, why, in the doctor's words.
+Status check_gpu(const Machine& machine);
 
 // n_lanes: 0 for as many as this machine has CPUs.
 Result<std::unique_ptr<Target>> make_target(std::string_view device, const Machine& machine,

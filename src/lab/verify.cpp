@@ -7,6 +7,7 @@
 #include "exec/program.h"
 #include "lab/bytes.h"
 #include "lab/compare.h"
+#include "lab/splits.h"
 #include "tensor/format.h"
 
 namespace millrace::lab {
@@ -94,7 +95,7 @@ Result<Expected> expect(Instance& it) {
   MILLRACE_ASSIGN(const ArgsBox args, it.args_for(reference));
   MILLRACE_TRY(it.op().validate(args.bytes));
   Program program;
-  program.add(reference, args);
+  program.add(it.op(), reference, args);
   MILLRACE_TRY(program.prepare(1));
   Team alone(1);
   MILLRACE_TRY(program.run(alone));
@@ -182,6 +183,7 @@ Status check_promise1(const Trial& trial) {
   const std::vector<Bytes> expected = outputs_of(whole);
   MILLRACE_TRY(check_lanes(trial, whole, expected));
   MILLRACE_TRY(check_class(trial, whole, expected));
+  MILLRACE_TRY(check_splits(trial, whole, expected));
   if (!trial.problem.with_rows || trial.problem.n_rows < 1) return {};
   whole.reset_outputs();
   for (const auto& from : sub_batches(trial.problem.n_rows, trial.seed))

@@ -1,7 +1,7 @@
 // The generated checks: a variant against the reference on a case (conformance), and promise 1: a
-// row gives the same bits alone, in any batch, at any position, with any number of lanes, and in
-// any variant of its numerics class. Tests, selftest and bench call these; nothing else decides
-// what "right" is.
+// row gives the same bits alone, in any batch, at any position, with any number of lanes however
+// they share it out (splits.h), and in any variant of its numerics class. Tests, selftest and bench
+// call these; nothing else decides what "right" is.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,12 @@
 #include "machine/ceilings.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "base/clock.h"
@@ -99,13 +103,50 @@ TEST(Noise, EveryReasonIsNamed) {
     EXPECT_NE(why.find(part), std::string::npos) << part;
 }
 
-TEST(Noise, OwnWorkIsNotNoise) {
-  const NoiseWatch watch(HostFiles("/nowhere"), {0});
-  for (const int64_t end = now_ns() + 5'000'000; now_ns() < end;) {
+// A host whose one CPU was busy, and taken by the hypervisor, for as many ticks as a test says.
+class NoiseTest : public testing::Test {
+ protected:
+  NoiseTest() { std::filesystem::create_directories(root_ / "proc"); }
+  ~NoiseTest() override { std::filesystem::remove_all(root_); }
+
+  void set_ticks(int64_t busy, int64_t stolen) const {
+    std::ofstream(root_ / "proc/stat") << "cpu0 " << busy << " 0 0 1000 0 0 0 " << stolen << "\n";
   }
-  const Noise noise = watch.stop();
+  NoiseWatch watch() const { return {HostFiles(root_.string()), {0}}; }
+
+  const std::filesystem::path root_ =
+      std::filesystem::path(testing::TempDir()) / ("millrace_noise_" + std::to_string(getpid()));
+  const double tick_s_ = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
+};
+
+double own_cpu_s() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// The CPU was busy for five ticks, and this process for as long.
+TEST_F(NoiseTest, OwnWorkIsNotNoise) {
+  constexpr int64_t kTicks = 5;
+  set_ticks(100, 7);
+  const NoiseWatch watched = watch();
+  for (const double end = own_cpu_s() + kTicks * tick_s_; own_cpu_s() < end;) {
+  }
+  set_ticks(100 + kTicks, 7);
+  const Noise noise = watched.stop();
   EXPECT_EQ(noise.others, 0);
   EXPECT_EQ(noise.stolen, 0);
+}
+
+// An hour's ticks in the moment that a test takes, none of them this process's work.
+TEST_F(NoiseTest, WorkOfOthersIsNoise) {
+  set_ticks(100, 7);
+  const NoiseWatch watched = watch();
+  const auto hour = static_cast<int64_t>(3600 / tick_s_);
+  set_ticks(100 + hour, 7 + hour);
+  const Noise noise = watched.stop();
+  EXPECT_GT(noise.others, 10);
+  EXPECT_GT(noise.stolen, 10);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ std::string why_no_library(const HostFiles& host) {
   if (on_pci_bus(host))
     return "an NVIDIA GPU is on the PCI bus, but its driver is not installed; install the "
            "distribution's nvidia-driver package and reboot";
-  return "no NVIDIA driver (libcuda.so.1) and no NVIDIA GPU on the PCI bus; the CPU is used";
+  return "no NVIDIA driver (libcuda.so.1) and no NVIDIA GPU on the PCI bus";
 }
 
 std::string_view remedy(int error) {

@@ -66,20 +66,6 @@ void examine_memory(const Machine& m, const Ceilings& c, Findings& out) {
          "little from more lanes"});
 }
 
-void examine_gpu(const Machine& m, bool cuda_build, Findings& out) {
-  if (m.gpus.empty())
-    out.push_back({cuda_build ? Severity::warning : Severity::note, "no GPU", m.gpu_problem});
-  else if (!cuda_build)
-    out.push_back({Severity::warning,
-                   fmt::format("{} is here, but this build has no device code", m.gpus[0].name),
-                   "install the CUDA toolkit (nvcc) and build again, or use the cuda preset"});
-  else if (m.gpus[0].sm < 80)
-    out.push_back({Severity::warning,
-                   fmt::format("{} has compute capability {}.{}; device code needs 8.0",
-                               m.gpus[0].name, m.gpus[0].sm / 10, m.gpus[0].sm % 10),
-                   "the CPU is used; a GPU of the Ampere generation or later is needed"});
-}
-
 }  // namespace
 
 std::string_view name_of(Severity severity) {
@@ -94,11 +80,27 @@ std::string_view name_of(Severity severity) {
   return "unknown";
 }
 
+std::optional<Finding> examine_gpu(const Machine& m, bool cuda_build) {
+  if (m.gpus.empty())
+    return Finding{cuda_build ? Severity::warning : Severity::note, "no GPU", m.gpu_problem};
+  const Gpu& gpu = m.gpus[0];
+  if (!cuda_build)
+    return Finding{Severity::warning,
+                   fmt::format("this build has no GPU code, so {} is not used", gpu.name),
+                   "install the CUDA toolkit (nvcc) and build again, or use the cuda preset"};
+  if (gpu.sm < 80)
+    return Finding{Severity::warning,
+                   fmt::format("{} has compute capability {}.{}; the GPU code needs 8.0", gpu.name,
+                               gpu.sm / 10, gpu.sm % 10),
+                   "use a GPU of the Ampere generation or later; the CPU is used meanwhile"};
+  return std::nullopt;
+}
+
 std::vector<Finding> examine(const Machine& machine, const Ceilings& ceilings, bool cuda_build) {
   Findings out;
   examine_cpu(machine, ceilings, out);
   examine_memory(machine, ceilings, out);
-  examine_gpu(machine, cuda_build, out);
+  if (auto finding = examine_gpu(machine, cuda_build)) out.push_back(*std::move(finding));
   if (!ceilings.quiet)
     out.push_back({Severity::warning, ceilings.noise,
                    "measure again when nothing else runs: a ceiling found now may be too low, and "

@@ -2,6 +2,7 @@
 // and measured, changing nothing. `millrace doctor` prints it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ struct Finding {
   std::string what;
   std::string remedy;
 };
+
+// Why device code does not run here; nothing where it does.
+std::optional<Finding> examine_gpu(const Machine& machine, bool cuda_build);
 
 // The gravest first.
 std::vector<Finding> examine(const Machine& machine, const Ceilings& ceilings, bool cuda_build);

@@ -70,7 +70,7 @@ TEST(Health, EveryProblemIsNamedWithARemedy) {
 
 TEST(Health, AGpuIsMissedByACudaBuildOnly) {
   Machine m = good_machine();
-  expect_finding(examine(m, good_ceilings(), false), Severity::warning, "no device code");
+  expect_finding(examine(m, good_ceilings(), false), Severity::warning, "no GPU code");
   m.gpus[0].sm = 75;
   expect_finding(examine(m, good_ceilings(), true), Severity::warning, "7.5");
   m.gpus.clear();

@@ -93,6 +93,11 @@ Status Stream::copy_to_host(void* dst, const void* src, size_t bytes) const {
                      "copy to host");
 }
 
+Status Stream::copy_on_device(void* dst, const void* src, size_t bytes) const {
+  return cuda_status(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, raw(*this)),
+                     "copy on the device");
+}
+
 Status Stream::fill(void* dst, int byte, size_t bytes) const {
   return cuda_status(cudaMemsetAsync(dst, byte, bytes, raw(*this)), "fill");
 }
@@ -153,6 +158,16 @@ Result<int> cuda_device_count() {
   return n;
 }
 
+Result<std::string> cuda_architecture() {
+  int device = 0, major = 0, minor = 0;
+  MILLRACE_TRY(cuda_status(cudaGetDevice(&device), "looking for the CUDA device"));
+  MILLRACE_TRY(cuda_status(
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking a GPU"));
+  MILLRACE_TRY(cuda_status(
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "asking a GPU"));
+  return fmt::format("sm_{}{}", major, minor);
+}
+
 #else
 
 namespace {
@@ -189,6 +204,9 @@ Status Stream::copy_to_device(void*, const void*, size_t) const {
 Status Stream::copy_to_host(void*, const void*, size_t) const {
   return no_cuda();
 }
+Status Stream::copy_on_device(void*, const void*, size_t) const {
+  return no_cuda();
+}
 Status Stream::fill(void*, int, size_t) const {
   return no_cuda();
 }
@@ -214,6 +232,9 @@ Status flush_l2(const Stream&, const DeviceBuffer&) {
   return no_cuda();
 }
 Result<int> cuda_device_count() {
+  return no_cuda();
+}
+Result<std::string> cuda_architecture() {
   return no_cuda();
 }
 

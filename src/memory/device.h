@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -74,6 +75,7 @@ class Stream {
   Status sync() const;
   Status copy_to_device(void* dst, const void* src, size_t bytes) const;
   Status copy_to_host(void* dst, const void* src, size_t bytes) const;
+  Status copy_on_device(void* dst, const void* src, size_t bytes) const;
   Status fill(void* dst, int byte, size_t bytes) const;
   // Everything launched between begin_capture and end_capture becomes a graph instead of running.
   Status begin_capture() const;
@@ -111,5 +113,7 @@ Status flush_l2(const Stream& stream, const DeviceBuffer& scratch);
 
 // Number of usable devices; unavailable, with the reason, when there is none.
 Result<int> cuda_device_count();
+// Of the device in use, as "sm_90".
+Result<std::string> cuda_architecture();
 
 }  // namespace millrace

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <functional>
 
+#include "memory/mapping_guard.h"
+
 namespace millrace {
 namespace {
 
@@ -53,11 +55,46 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   if (p == MAP_FAILED) return system_error(path, "map");
   mapped.data_ = static_cast<std::byte*>(p);
   mapped.bytes_ = bytes;
+  mapped.path_ = path;
+  mapped.device_ = info.st_dev;
+  mapped.inode_ = info.st_ino;
+  mapped.guard_ = mapping_guard::add(mapped.data_, bytes);
+  if (mapped.guard_ < 0)
+    return error(Code::unavailable, "cannot map {}: too many files are mapped already", path);
   return mapped;
 }
 
 MappedFile::~MappedFile() {
+  mapping_guard::remove(guard_);
   if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
+  std::swap(data_, o.data_);
+  std::swap(bytes_, o.bytes_);
+  std::swap(path_, o.path_);
+  std::swap(device_, o.device_);
+  std::swap(inode_, o.inode_);
+  std::swap(guard_, o.guard_);
+  return *this;
+}
+
+bool MappedFile::is_damaged() const {
+  return mapping_guard::is_damaged(guard_);
+}
+
+// The page in which a shorter file ends is readable to its end, as zeros: only the size tells. A
+// file that took its place by name is another one.
+Status MappedFile::check() const {
+  struct stat now {};
+  const bool is_shorter = data_ != nullptr && stat(path_.c_str(), &now) == 0 &&
+                          now.st_dev == device_ && now.st_ino == inode_ &&
+                          static_cast<size_t>(now.st_size) < bytes_;
+  if (!is_shorter && !is_damaged()) return {};
+  return error(Code::io_error,
+               "{} was truncated or could not be read while it was in use; copy or download the "
+               "file again",
+               path_);
 }
 
 void MappedFile::drop(size_t offset, size_t n) const {

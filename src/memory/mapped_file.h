@@ -1,9 +1,15 @@
 // The owner of a file mapped for reading: how weights arrive. Pages come from disk when first
 // touched and are dropped range by range once their bytes were repacked, so that a model and its
-// packed copy need not both be resident. A file that another process cuts short while it is mapped
-// ends this one with SIGBUS, as with every mapping; a model file is not to be edited in place.
+// packed copy need not both be resident.
+//
+// A page that cannot be read any more, because the file was cut short or its disk failed, raises
+// SIGBUS in whoever touches it. The first file that is opened installs a handler for it: a fault
+// inside a mapping of ours puts zeros in place of the rest of the mapping and marks the file as
+// damaged, and the reader goes on. So a reader asks check() once it has what it wanted, and does
+// not use it when the file is damaged. Any other fault goes to the handler that was there before.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -19,15 +25,16 @@ class MappedFile {
   // A regular file, read-only; an empty one gives empty bytes().
   static Result<MappedFile> open(const std::string& path);
   ~MappedFile();
-  MappedFile(MappedFile&& o) noexcept
-      : data_(std::exchange(o.data_, nullptr)), bytes_(std::exchange(o.bytes_, 0)) {}
-  MappedFile& operator=(MappedFile&& o) noexcept {
-    std::swap(data_, o.data_);
-    std::swap(bytes_, o.bytes_);
-    return *this;
-  }
+  MappedFile(MappedFile&& o) noexcept { *this = std::move(o); }
+  MappedFile& operator=(MappedFile&& o) noexcept;
 
   std::span<const std::byte> bytes() const { return {data_, bytes_}; }
+
+  // Whether bytes that were asked for could not be read. A load of one atomic, so that it can be
+  // asked after every use.
+  bool is_damaged() const;
+  // The same as an error that names the file, also when its end is missing and nobody has read it.
+  Status check() const;
 
   // Gives back the memory of the whole pages inside [offset, offset + n). The bytes stay readable:
   // touching them fetches them from the file again.
@@ -38,6 +45,9 @@ class MappedFile {
  private:
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
+  std::string path_;
+  unsigned long device_ = 0, inode_ = 0;
+  int guard_ = -1;  // its place among the guarded mappings
 };
 
 }  // namespace millrace

@@ -1,14 +1,17 @@
 // The owners of host memory: HostBuffer, GuardedBuffer and MappedFile.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "memory/host.h"
@@ -174,6 +177,121 @@ TEST_F(MappedFileTest, Moves) {
   a = std::move(b);
   EXPECT_TRUE(holds_pattern(a.bytes()));
   EXPECT_EQ(a.bytes().size(), 100u);
+}
+
+uint64_t sum_of(std::span<const std::byte> bytes) {
+  uint64_t sum = 0;
+  for (const std::byte b : bytes) sum += static_cast<uint64_t>(b);
+  return sum;
+}
+
+TEST_F(MappedFileTest, AFileThatIsCutShortIsDamagedAndReadsAsZeros) {
+  const size_t page = page_bytes();
+  write(64 * page);
+  auto file = MappedFile::open(path_);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(holds_pattern(file->bytes().first(page)));
+  EXPECT_FALSE(file->is_damaged());
+  EXPECT_TRUE(file->check().ok());
+  std::filesystem::resize_file(path_, 8 * page);
+  ASSERT_TRUE(holds_pattern(file->bytes().first(8 * page)));
+  EXPECT_FALSE(file->is_damaged());  // nobody has asked for what is missing
+  EXPECT_EQ(sum_of(file->bytes().subspan(20 * page)), 0u);
+  EXPECT_TRUE(file->is_damaged());
+  EXPECT_EQ(sum_of(file->bytes().subspan(8 * page)), 0u);
+  file->drop(0, SIZE_MAX);
+  EXPECT_EQ(sum_of(file->bytes().subspan(8 * page)), 0u);
+  EXPECT_TRUE(holds_pattern(file->bytes().first(8 * page)));
+  EXPECT_EQ(file->check().code(), Code::io_error);
+  EXPECT_NE(file->check().message().find(path_), std::string_view::npos);
+
+  const MappedFile moved = std::move(*file);
+  EXPECT_TRUE(moved.is_damaged());
+  EXPECT_FALSE(file->is_damaged());
+}
+
+// The page in which the file now ends can be read to its end, so no fault tells.
+TEST_F(MappedFileTest, AFewBytesLessAreFoundByTheSize) {
+  write(4 * page_bytes());
+  auto file = MappedFile::open(path_);
+  ASSERT_TRUE(file.ok());
+  std::filesystem::resize_file(path_, 4 * page_bytes() - 10);
+  EXPECT_EQ(file->check().code(), Code::io_error);
+  // Another file of the name is none of its business.
+  std::filesystem::remove(path_);
+  EXPECT_TRUE(file->check().ok());
+  write(10);
+  EXPECT_TRUE(file->check().ok());
+  EXPECT_NE(sum_of(file->bytes()), 0u);
+}
+
+TEST_F(MappedFileTest, DamageStaysWithItsFile) {
+  const size_t page = page_bytes();
+  write(16 * page);
+  auto whole = MappedFile::open(path_);
+  const std::string other = path_ + "_other";
+  std::filesystem::copy_file(path_, other, std::filesystem::copy_options::overwrite_existing);
+  {
+    auto cut = MappedFile::open(other);
+    ASSERT_TRUE(whole.ok() && cut.ok());
+    std::filesystem::resize_file(other, 0);
+    EXPECT_EQ(sum_of(cut->bytes()), 0u);
+    EXPECT_TRUE(cut->is_damaged());
+  }
+  std::filesystem::remove(other);
+  EXPECT_FALSE(whole->is_damaged());
+  EXPECT_TRUE(whole->check().ok());
+  EXPECT_TRUE(holds_pattern(whole->bytes()));
+  auto again = MappedFile::open(path_);  // takes the place of the damaged one
+  ASSERT_TRUE(again.ok());
+  EXPECT_FALSE(again->is_damaged());
+}
+
+TEST_F(MappedFileTest, ThreadsThatFaultTogetherAllGoOn) {
+  const size_t page = page_bytes();
+  write(256 * page);
+  auto file = MappedFile::open(path_);
+  ASSERT_TRUE(file.ok());
+  std::filesystem::resize_file(path_, 0);
+  std::vector<std::thread> readers;
+  for (size_t i = 0; i < 8; ++i)
+    readers.emplace_back([&, i] {
+      for (size_t at = i; at < 256; at += 8)
+        EXPECT_EQ(sum_of(file->bytes().subspan(at * page, page)), 0u);
+      EXPECT_TRUE(file->is_damaged());
+    });
+  for (std::thread& reader : readers) reader.join();
+}
+
+// A fault outside of our mappings stays one, and a signal that somebody sends too. Each in a
+// process of its own, which has no handler of ours before.
+TEST_F(MappedFileTest, OtherFaultsGoWhereTheyWent) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        write(page_bytes());
+        auto ours = MappedFile::open(path_);
+        const int fd = ::open(path_.c_str(), O_RDONLY);
+        const void* other = mmap(nullptr, page_bytes(), PROT_READ, MAP_PRIVATE, fd, 0);
+        std::filesystem::resize_file(path_, 0);
+        (void)*static_cast<const volatile char*>(other);
+      },
+      "");
+  EXPECT_DEATH(
+      {
+        write(page_bytes());
+        auto ours = MappedFile::open(path_);
+        raise(SIGBUS);
+      },
+      "");
+  EXPECT_EXIT(
+      {
+        write(page_bytes());
+        signal(SIGBUS, [](int) { _exit(7); });
+        auto ours = MappedFile::open(path_);
+        raise(SIGBUS);
+      },
+      testing::ExitedWithCode(7), "");
 }
 
 }  // namespace

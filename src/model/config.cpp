@@ -9,9 +9,6 @@
 namespace millrace {
 namespace {
 
-constexpr std::array kNames = {std::string_view("llama"), std::string_view("qwen2"),
-                               std::string_view("qwen3"), std::string_view("qwen3moe")};
-
 struct Limit {
   std::string_view what;
   int64_t value;
@@ -27,23 +24,6 @@ Status check_limit(const Limit& limit) {
 
 }  // namespace
 
-std::string_view name_of(Architecture architecture) {
-  return kNames[static_cast<size_t>(architecture)];
-}
-
-Result<Architecture> architecture_named(std::string_view name) {
-  for (size_t i = 0; i < kNames.size(); ++i)
-    if (kNames[i] == name) return static_cast<Architecture>(i);
-  return error(Code::unsupported, "architecture '{}' is not one of those that run here: {}", name,
-               architecture_names());
-}
-
-std::string architecture_names() {
-  std::string names;
-  for (const std::string_view name : kNames) names.append(names.empty() ? "" : ", ").append(name);
-  return names;
-}
-
 std::vector<float> llama3_factors(const Config& config) {
   const Llama3Scaling& s = config.llama3;
   std::vector<float> factors;
@@ -56,6 +36,39 @@ std::vector<float> llama3_factors(const Config& config) {
     factors.push_back(static_cast<float>(1 / ((1 - keep) / s.factor + keep)));
   }
   return factors;
+}
+
+int64_t Config::window_of(int64_t layer) const {
+  const bool is_full = full_every > 0 && layer % full_every == full_every - 1;
+  return is_full ? 0 : window;
+}
+
+float Config::attention_scale() const {
+  if (query_scale != 0) return static_cast<float>(query_scale);
+  return static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
+}
+
+RopeParameters rope_of(const Config& config, int64_t layer) {
+  RopeParameters out{config.rot_dim, config.rope, {}};
+  if (config.window_rope_base != 0 && config.window_of(layer) != 0)
+    out.scaling = {.freq_base = config.window_rope_base};
+  if (config.llama3.original_context > 0) out.factors = llama3_factors(config);
+  return out;
+}
+
+std::string describe(const Config& c) {
+  const rope::Scaling& r = c.rope;
+  return fmt::format(
+      "layers={} embd={} heads={} kv_heads={} head_dim={} ff={} vocab={} experts={} used={} "
+      "norm_experts={} eps={:a} rot_dim={} order={} base={:a} scale={:a} ext={:a} attn={:a} "
+      "fast={:a} slow={:a} orig_ctx={} llama3={:a},{:a},{:a},{} window={} full_every={} "
+      "window_base={:a} norm_plus={:a} embedding_scale={:a} query_scale={:a}\n",
+      c.n_layers, c.n_embd, c.n_heads, c.n_kv_heads, c.head_dim, c.n_ff, c.n_vocab, c.n_experts,
+      c.n_experts_used, c.norm_expert_weights, c.rms_eps, c.rot_dim, static_cast<int>(c.rope_order),
+      r.freq_base, r.freq_scale, r.ext_factor, r.attn_factor, r.beta_fast, r.beta_slow, r.orig_ctx,
+      c.llama3.factor, c.llama3.low_freq_factor, c.llama3.high_freq_factor,
+      c.llama3.original_context, c.window, c.full_every, c.window_rope_base, c.norm_plus,
+      c.embedding_scale, c.query_scale);
 }
 
 Status validate(const Config& config) {
@@ -71,6 +84,8 @@ Status validate(const Config& config) {
       {"the number of experts", config.n_experts, 0, 4096},
       {"the number of experts used", config.n_experts_used, 0, config.n_experts},
       {"the rotated part of a head", config.rot_dim, 2, config.head_dim},
+      {"the attention window", config.window, 0, std::numeric_limits<int32_t>::max()},
+      {"the number of layers to one that sees everything", config.full_every, 0, 1024},
   };
   for (const Limit& limit : limits)
     if (Status status = check_limit(limit); !status.ok()) return status;

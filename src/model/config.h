@@ -9,18 +9,14 @@
 #include <vector>
 
 #include "base/status.h"
+#include "exec/step.h"
 #include "files/model_file.h"
 #include "kernels/rope/args.h"
 #include "kernels/rope/frequencies.h"
 
 namespace millrace {
 
-enum class Architecture : unsigned char { llama, qwen2, qwen3, qwen3_moe };
-
-// As GGUF spells it in general.architecture: llama, qwen2, qwen3, qwen3moe.
-std::string_view name_of(Architecture architecture);
-Result<Architecture> architecture_named(std::string_view name);
-std::string architecture_names();
+struct Architecture;  // architecture.h
 
 // Llama 3's scaling as Hugging Face's config.json states it; GGUF stores the factors themselves in
 // the tensor rope_freqs.weight.
@@ -32,7 +28,7 @@ struct Llama3Scaling {
 };
 
 struct Config {
-  Architecture architecture = Architecture::llama;
+  const Architecture* architecture = nullptr;
   std::string name;      // as its publisher calls it; may be empty
   int64_t n_layers = 0;  // blocks
   int64_t n_embd = 0;    // width of the residual stream
@@ -50,6 +46,16 @@ struct Config {
   rope::PairOrder rope_order = rope::PairOrder::neox;  // GGUF's llama is stored for `normal`
   rope::Scaling rope;
   Llama3Scaling llama3;
+  int64_t window = 0;           // tokens that a row of a windowed layer sees; 0: no layer has one
+  int64_t full_every = 0;       // of so many layers the last sees everything; 0: none does
+  double window_rope_base = 0;  // of windowed layers; 0: as all
+  float norm_plus = 0;          // added to the norms' weights as the file has them
+  float embedding_scale = 1;
+  double query_scale = 0;  // 0: 1 / sqrt(head_dim)
+
+  // Of this layer; 0: it sees everything.
+  int64_t window_of(int64_t layer) const;
+  float attention_scale() const;
 };
 
 // By what Llama 3's scaling divides each pair's frequency: wave lengths well inside the original
@@ -59,6 +65,12 @@ std::vector<float> llama3_factors(const Config& config);
 
 // What a model file says: the shapes and constants it runs with, or why it cannot run here.
 Result<Config> read_config(const ModelFile& file);
+
+// The rotary embedding of this layer.
+RopeParameters rope_of(const Config& config, int64_t layer);
+
+// Every number that a result depends on, by name.
+std::string describe(const Config& config);
 
 // Whether the numbers fit each other and the house's limits; the error names the one that does not.
 Status validate(const Config& config);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/utf8.h"
+#include "model/architecture.h"
 
 namespace millrace {
 namespace {
@@ -64,9 +65,9 @@ Status read_heads(const Keys& keys, Config& config) {
 
 Status read_experts(const Keys& keys, Config& config) {
   MILLRACE_ASSIGN(config.n_experts, keys.count_or("expert_count", 0));
-  if (config.architecture != Architecture::qwen3_moe) {
+  if (!config.architecture->has_experts) {
     if (config.n_experts != 0)
-      return keys.unsupported("expert_count", "asks for experts, which this architecture has not");
+      return keys.unsupported("expert_count", "asks for experts, which this architecture lacks");
     return {};
   }
   if (config.n_experts < 1) return keys.unsupported("expert_count", "is missing or not positive");
@@ -98,7 +99,7 @@ Status read_yarn(const Keys& keys, int64_t n_ctx, rope::Scaling& rope) {
 Status read_rope(const Keys& keys, Config& config) {
   MILLRACE_ASSIGN(config.rot_dim, keys.count_or("rope.dimension_count", config.head_dim));
   config.rope_order =
-      config.architecture == Architecture::llama ? rope::PairOrder::normal : rope::PairOrder::neox;
+      config.architecture->pairs_neighbours ? rope::PairOrder::normal : rope::PairOrder::neox;
   rope::Scaling& rope = config.rope;
   MILLRACE_ASSIGN(rope.freq_base, keys.real_or("rope.freq_base", 10000));
   const bool linear_by_default = keys.has("rope.scale_linear");
@@ -115,12 +116,35 @@ Status read_rope(const Keys& keys, Config& config) {
   return {};
 }
 
+Status read_query_scale(const Keys& keys, Config& config) {
+  MILLRACE_ASSIGN(config.query_scale, keys.real_or("attention.scale", 0));
+  if (config.query_scale >= 0 && std::isfinite(config.query_scale)) return {};
+  return keys.unsupported("attention.scale", "is not a positive number");
+}
+
+Status read_window(const Keys& keys, Config& config) {
+  MILLRACE_ASSIGN(config.window, keys.count_or("attention.sliding_window", 0));
+  if (config.window == 0) return {};
+  if (config.architecture->windows == Windows::none)
+    return keys.unsupported("attention.sliding_window",
+                            "is set, which is not supported for this architecture");
+  const bool has_pattern = keys.has("attention.sliding_window_pattern");
+  if (has_pattern && config.architecture->windows == Windows::all)
+    return keys.unsupported("attention.sliding_window_pattern",
+                            "is set, which is not supported for this architecture");
+  MILLRACE_ASSIGN(config.full_every, keys.count_or("attention.sliding_window_pattern", 0));
+  MILLRACE_ASSIGN(config.window_rope_base, keys.real_or("rope.freq_base_swa", 0));
+  return {};
+}
+
 // Keys that change what is computed and that no architecture here obeys.
 Status refuse_unknown_arithmetic(const Keys& keys) {
+  MILLRACE_ASSIGN(const bool causal, keys.boolean_or("attention.causal", true));
+  if (!causal)
+    return keys.unsupported("attention.causal", "is false: the model does not predict tokens");
   for (const std::string_view name :
-       {"attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias",
-        "attn_logit_softcapping", "final_logit_softcapping", "residual_scale", "embedding_scale",
-        "logit_scale"}) {
+       {"attention.clamp_kqv", "attention.max_alibi_bias", "attn_logit_softcapping",
+        "final_logit_softcapping", "residual_scale", "embedding_scale", "logit_scale"}) {
     MILLRACE_ASSIGN(const double value, keys.real_or(name, 0));
     if (value != 0) return keys.unsupported(name, "is set, which is not supported");
   }
@@ -151,7 +175,7 @@ Status check_tensor_types(const Gguf& gguf) {
 
 Result<Config> read_config(const Gguf& gguf) {
   MILLRACE_ASSIGN(const std::string_view name, gguf.string("general.architecture"));
-  const auto architecture = architecture_named(printable(name, 80));
+  const auto architecture = architecture_named(name);
   if (!architecture.ok())
     return error(Code::unsupported, "{}: {}", printable(gguf.path()),
                  architecture.status().message());
@@ -169,7 +193,11 @@ Result<Config> read_config(const Gguf& gguf) {
   MILLRACE_ASSIGN(const double eps, keys.real("attention.layer_norm_rms_epsilon"));
   config.rms_eps = static_cast<float>(eps);
   MILLRACE_TRY(read_rope(keys, config));
+  MILLRACE_TRY(read_query_scale(keys, config));
+  MILLRACE_TRY(read_window(keys, config));
   MILLRACE_TRY(refuse_unknown_arithmetic(keys));
+  if (config.architecture->complete != nullptr)
+    MILLRACE_TRY(config.architecture->complete(/*is_gguf=*/true, config));
   MILLRACE_TRY(read_vocabulary(gguf, config));
   MILLRACE_TRY(check_tensor_types(gguf));
   const Status status = validate(config);

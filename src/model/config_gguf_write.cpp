@@ -1,5 +1,7 @@
 #include "model/config_gguf.h"
 
+#include "model/architecture.h"
+
 namespace millrace {
 namespace {
 
@@ -42,9 +44,9 @@ void write_scaling(const rope::Scaling& rope, Keys& keys) {
 }  // namespace
 
 void write_config(const Config& config, GgufWriter& writer) {
-  writer.add_string("general.architecture", name_of(config.architecture));
+  writer.add_string("general.architecture", config.architecture->name);
   writer.add_string("general.name", config.name);
-  Keys keys(name_of(config.architecture), writer);
+  Keys keys(config.architecture->name, writer);
   keys.count("block_count", config.n_layers);
   keys.count("context_length", config.n_ctx);
   keys.count("embedding_length", config.n_embd);
@@ -58,6 +60,10 @@ void write_config(const Config& config, GgufWriter& writer) {
   keys.real("rope.freq_base", config.rope.freq_base);
   write_scaling(config.rope, keys);
   keys.count("vocab_size", config.n_vocab);
+  if (config.query_scale != 0) keys.real("attention.scale", config.query_scale);
+  if (config.window > 0) keys.count("attention.sliding_window", config.window);
+  if (config.full_every > 0) keys.count("attention.sliding_window_pattern", config.full_every);
+  if (config.window_rope_base != 0) keys.real("rope.freq_base_swa", config.window_rope_base);
   if (config.n_experts == 0) return;
   keys.count("expert_count", config.n_experts);
   keys.count("expert_used_count", config.n_experts_used);

@@ -8,31 +8,18 @@
 
 #include "base/utf8.h"
 #include "files/json.h"
+#include "model/architecture.h"
 
 namespace millrace {
 namespace {
 
 using Json = nlohmann::json;
 
-struct ModelType {
-  std::string_view name;
-  Architecture architecture;
-};
-constexpr std::array<ModelType, 5> kModelTypes = {{{"llama", Architecture::llama},
-                                                   {"mistral", Architecture::llama},
-                                                   {"qwen2", Architecture::qwen2},
-                                                   {"qwen3", Architecture::qwen3},
-                                                   {"qwen3_moe", Architecture::qwen3_moe}}};
-
 Status read_architecture(const JsonFields& fields, Config& config) {
   MILLRACE_ASSIGN(const std::string type, fields.string_or("model_type", ""));
-  const auto* known = std::find_if(kModelTypes.begin(), kModelTypes.end(),
-                                   [&](const ModelType& t) { return t.name == type; });
-  if (known == kModelTypes.end())
-    return fields.unsupported("model_type",
-                              fmt::format("is '{}'; llama, mistral, qwen2, qwen3 and qwen3_moe run",
-                                          printable(type, 80)));
-  config.architecture = known->architecture;
+  const auto known = architecture_of_type(type);
+  if (!known.ok()) return fields.unsupported("model_type", known.status().message());
+  config.architecture = known.value();
   const Json* classes = fields.find("architectures");
   if (classes == nullptr || !classes->is_array() || classes->empty() ||
       !classes->front().is_string())
@@ -52,20 +39,26 @@ Status read_shape(const JsonFields& fields, Config& config) {
   MILLRACE_ASSIGN(config.n_vocab, fields.integer("vocab_size"));
   MILLRACE_ASSIGN(config.n_ctx, fields.integer("max_position_embeddings"));
   if (config.n_heads < 1) return fields.bad("num_attention_heads", "is not positive");
-  // Qwen3's own default, which its files may leave out.
-  const int64_t usual =
-      config.architecture == Architecture::qwen3 ? 128 : config.n_embd / config.n_heads;
+  const int64_t own = config.architecture->hf_head_dim;
+  const int64_t usual = own > 0 ? own : config.n_embd / config.n_heads;
   MILLRACE_ASSIGN(config.head_dim, fields.integer_or("head_dim", usual));
   MILLRACE_ASSIGN(const double eps, fields.real_or("rms_norm_eps", 1e-6));
   config.rms_eps = static_cast<float>(eps);
-  MILLRACE_ASSIGN(const std::string act, fields.string_or("hidden_act", "silu"));
-  if (act != "silu" && act != "swish")
-    return fields.unsupported("hidden_act", fmt::format("is '{}'; silu runs", printable(act, 80)));
+  const std::string wanted(config.architecture->activation);
+  MILLRACE_ASSIGN(const std::string older, fields.string_or("hidden_act", wanted));
+  MILLRACE_ASSIGN(const std::string act, fields.string_or("hidden_activation", older));
+  if (act != wanted && !(act == "swish" && wanted == "silu"))
+    return fields.unsupported("hidden_act",
+                              fmt::format("is '{}'; {} is supported", printable(act, 80), wanted));
+  for (const char* softcap : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    MILLRACE_ASSIGN(const double value, fields.real_or(softcap, 0));
+    if (value != 0) return fields.unsupported(softcap, "is set, which is not supported");
+  }
   return {};
 }
 
 Status read_experts(const JsonFields& fields, Config& config) {
-  if (config.architecture != Architecture::qwen3_moe) return {};
+  if (!config.architecture->has_experts) return {};
   const bool local = fields.find("num_experts") == nullptr;
   MILLRACE_ASSIGN(config.n_experts, fields.integer(local ? "num_local_experts" : "num_experts"));
   MILLRACE_ASSIGN(config.n_experts_used, fields.integer("num_experts_per_tok"));
@@ -79,13 +72,32 @@ Status read_experts(const JsonFields& fields, Config& config) {
   return {};
 }
 
-// A window narrower than the context changes nothing below it: that much context can be had.
-Status read_window(const JsonFields& fields, Config& config) {
-  const bool is_qwen = config.architecture != Architecture::llama;
-  MILLRACE_ASSIGN(const bool used, fields.boolean_or("use_sliding_window", !is_qwen));
-  MILLRACE_ASSIGN(const int64_t window, fields.integer_or("sliding_window", config.n_ctx));
-  if (used && window > 0) config.n_ctx = std::min(config.n_ctx, window);
+// Of layers by turns, how many to one that sees everything; refused where there is no such rule.
+Status read_pattern(const JsonFields& fields, Config& config) {
+  MILLRACE_ASSIGN(config.full_every, fields.integer_or("sliding_window_pattern", 6));
+  const Json* types = fields.find("layer_types");
+  if (types == nullptr || !types->is_array()) return {};
+  const auto first = std::find(types->begin(), types->end(), "full_attention");
+  config.full_every = first == types->end() ? 0 : first - types->begin() + 1;
+  for (size_t i = 0; i < types->size(); ++i) {
+    const bool is_full = config.window_of(static_cast<int64_t>(i)) == 0;
+    if ((*types)[i] != (is_full ? "full_attention" : "sliding_attention"))
+      return fields.unsupported("layer_types", "follows no regular pattern");
+  }
   return {};
+}
+
+Status read_window(const JsonFields& fields, Config& config) {
+  const Windows windows = config.architecture->windows;
+  MILLRACE_ASSIGN(const bool used,
+                  fields.boolean_or("use_sliding_window", windows != Windows::none));
+  MILLRACE_ASSIGN(const int64_t window, fields.integer_or("sliding_window", 0));
+  if (!used || window == 0) return {};
+  if (windows == Windows::none)
+    return fields.unsupported("use_sliding_window",
+                              "is true, which is not supported for this architecture");
+  config.window = window;
+  return windows == Windows::pattern ? read_pattern(fields, config) : Status();
 }
 
 double yarn_magnitude(double factor, double mscale) {
@@ -150,14 +162,27 @@ Status read_rope(const JsonFields& fields, std::string_view file, Config& config
   static const Json kNone;
   const Json* now = fields.find("rope_parameters");
   const Json* scaling = now != nullptr ? now : fields.find("rope_scaling");
-  const JsonFields inner(scaling == nullptr ? kNone : *scaling, file);
+  const JsonFields all(scaling == nullptr ? kNone : *scaling, file);
+  // transformers 5 gives one for each kind of layers.
+  const Json* of_full = all.find("full_attention");
+  const Json* of_window = all.find("sliding_attention");
+  if ((of_full != nullptr || of_window != nullptr) &&
+      config.architecture->windows != Windows::pattern)
+    return fields.unsupported("rope_parameters", "differs between kinds of layers");
+  if (of_window != nullptr) {
+    MILLRACE_ASSIGN(config.window_rope_base, JsonFields(*of_window, file).real_or("rope_theta", 0));
+  } else {
+    MILLRACE_ASSIGN(config.window_rope_base, fields.real_or("rope_local_base_freq", 0));
+  }
+  const JsonFields inner(of_full != nullptr   ? *of_full
+                         : scaling == nullptr ? kNone
+                                              : *scaling,
+                         file);
   MILLRACE_ASSIGN(config.rope.freq_base, inner.real_or("rope_theta", theta));
   MILLRACE_ASSIGN(const double inner_partial, inner.real_or("partial_rotary_factor", partial));
   if (!(inner_partial > 0 && inner_partial <= 1))
     return inner.bad("partial_rotary_factor", "is not in 0 to 1");
   config.rot_dim = static_cast<int64_t>(static_cast<double>(config.head_dim) * inner_partial);
-  if (inner.find("full_attention") != nullptr || inner.find("sliding_attention") != nullptr)
-    return fields.unsupported("rope_parameters", "differs between kinds of layers");
   return read_scaling(inner, config);
 }
 
@@ -194,9 +219,12 @@ Result<Config> config_from_json(std::string_view text, std::string_view file) {
         "is there: quantised safetensors are not read; F32, F16 and BF16 are");
   MILLRACE_TRY(read_shape(fields, config));
   MILLRACE_TRY(read_experts(fields, config));
-  // Before the window: YaRN's original context is the model's, not what is offered.
   MILLRACE_TRY(read_rope(fields, file, config));
   MILLRACE_TRY(read_window(fields, config));
+  MILLRACE_ASSIGN(const double query, fields.real_or("query_pre_attn_scalar", 0));
+  if (query > 0) config.query_scale = 1 / std::sqrt(query);
+  if (config.architecture->complete != nullptr)
+    MILLRACE_TRY(config.architecture->complete(/*is_gguf=*/false, config));
   const Status status = validate(config);
   if (!status.ok()) return error(status.code(), "{}: {}", printable(file), status.message());
   return config;

@@ -1,4 +1,5 @@
 #include "model/config_hf.h"
+#include "model/architecture.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ Config config_of(const std::string& text) {
 
 TEST(ConfigHf, ReadsALlama) {
   const Config c = config_of(json("llama", R"(,"rope_theta":500000.0,"head_dim":null)"));
-  EXPECT_EQ(c.architecture, Architecture::llama);
+  EXPECT_EQ(c.architecture->name, "llama");
   EXPECT_EQ(c.n_layers, 2);
   EXPECT_EQ(c.n_embd, 64);
   EXPECT_EQ(c.n_heads, 4);
@@ -80,20 +81,39 @@ TEST(ConfigHf, ReadsYarn) {
 TEST(ConfigHf, ReadsExperts) {
   const Config c = config_of(json("qwen3_moe", R"(,"num_experts":8,"num_experts_per_tok":2,
     "moe_intermediate_size":48,"norm_topk_prob":true,"mlp_only_layers":[],"decoder_sparse_step":1)"));
-  EXPECT_EQ(c.architecture, Architecture::qwen3_moe);
+  EXPECT_EQ(c.architecture->name, "qwen3moe");
   EXPECT_EQ(c.n_experts, 8);
   EXPECT_EQ(c.n_experts_used, 2);
   EXPECT_EQ(c.n_ff, 48);
   EXPECT_TRUE(c.norm_expert_weights);
 }
 
-TEST(ConfigHf, OffersTheContextBelowASlidingWindow) {
-  EXPECT_EQ(config_of(json("mistral", R"(,"sliding_window":256)")).n_ctx, 256);
-  EXPECT_EQ(config_of(json("mistral", R"(,"sliding_window":null)")).n_ctx, 512);
-  EXPECT_EQ(config_of(json("qwen2", R"(,"sliding_window":256,"use_sliding_window":false)")).n_ctx,
-            512);
-  EXPECT_EQ(config_of(json("qwen2", R"(,"sliding_window":256,"use_sliding_window":true)")).n_ctx,
-            256);
+TEST(ConfigHf, ReadsAWindowWhereTheArchitectureHasOne) {
+  const Config mistral = config_of(json("mistral", R"(,"sliding_window":256)"));
+  EXPECT_EQ(mistral.n_ctx, 512);
+  EXPECT_EQ(mistral.window_of(0), 256);
+  EXPECT_EQ(config_of(json("mistral", R"(,"sliding_window":null)")).window, 0);
+  EXPECT_EQ(config_of(json("qwen2", R"(,"sliding_window":256,"use_sliding_window":false)")).window,
+            0);
+  const auto refused =
+      config_from_json(json("qwen2", R"(,"sliding_window":256,"use_sliding_window":true)"), "c");
+  EXPECT_NE(refused.status().message().find("use_sliding_window"), std::string::npos);
+}
+
+TEST(ConfigHf, ReadsGemma3sTwoKindsOfLayers) {
+  const Config c = config_of(json("gemma3_text", R"(,"hidden_act":"gelu_pytorch_tanh",
+      "sliding_window":48,"query_pre_attn_scalar":64,"layer_types":["sliding_attention",
+      "full_attention","sliding_attention","full_attention"],"rope_parameters":{
+      "full_attention":{"rope_type":"linear","factor":8.0,"rope_theta":1e6},
+      "sliding_attention":{"rope_type":"default","rope_theta":10000.0}})"));
+  EXPECT_EQ(c.window_of(0), 48);
+  EXPECT_EQ(c.window_of(1), 0);
+  EXPECT_EQ(rope_of(c, 0).scaling.freq_base, 10000);
+  EXPECT_EQ(rope_of(c, 0).scaling.freq_scale, 1);
+  EXPECT_EQ(rope_of(c, 1).scaling.freq_base, 1e6);
+  EXPECT_EQ(rope_of(c, 1).scaling.freq_scale, 0.125);
+  EXPECT_EQ(c.attention_scale(), 0.125f);
+  EXPECT_EQ(c.norm_plus, 1);
 }
 
 void expect_refused(const std::string& text, std::string_view part) {

@@ -3,6 +3,8 @@
 #include <charconv>
 
 #include "base/utf8.h"
+#include "model/architecture.h"
+#include "model/config.h"
 #include "tensor/codec.h"
 #include "tensor/format.h"
 
@@ -52,8 +54,9 @@ class Layouter {
     if (const size_t experts = name.find("_exps."); experts != name.npos)
       return add_expert(tensor, experts + std::string_view("_exps").size());
     const bool rotates = name.find(".attn_q.") != name.npos || name.find(".attn_k.") != name.npos;
-    if (!rotates || config_.architecture != Architecture::llama) {
-      out_.push_back(as_it_is(tensor));
+    if (!rotates || !config_.architecture->pairs_neighbours) {
+      config_.norm_plus != 0 && tensor.shape.size() == 1 ? add_norm(tensor)
+                                                         : out_.push_back(as_it_is(tensor));
       return {};
     }
     if (tensor.shape.size() > 2 || tensor.shape[0] % config_.head_dim != 0)
@@ -66,6 +69,15 @@ class Layouter {
     out_.push_back(as_it_is(tensor));
     out_.back().head_dim = config_.head_dim;
     out_.back().rot_dim = config_.rot_dim;
+  }
+
+  // As GGUF has it: whole.
+  void add_norm(const TensorView& tensor) {
+    std::vector<float> values(static_cast<size_t>(tensor.shape[0]));
+    decode(tensor.type, tensor.data, values.data(), tensor.shape[0]);
+    for (float& value : values) value += config_.norm_plus;
+    out_.push_back(
+        {.name = std::string(tensor.name), .shape = tensor.shape, .values = std::move(values)});
   }
 
   void add_bias(const TensorView& tensor) {

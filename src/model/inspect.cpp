@@ -13,6 +13,7 @@
 #include "files/gguf.h"
 #include "files/json.h"
 #include "files/safetensors.h"
+#include "model/architecture.h"
 #include "tensor/format.h"
 
 namespace millrace {
@@ -20,7 +21,6 @@ namespace {
 
 constexpr size_t kShownElems = 8;
 constexpr size_t kShownBytes = 160;
-constexpr size_t kKvElementBytes = 2;  // f16
 
 int64_t n_elems(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
@@ -82,20 +82,6 @@ void describe(const SafetensorsDir& dir, Inspection& out) {
   tally.finish();
 }
 
-ContextFit fit_context(const Config& config, size_t tensor_bytes, size_t available_bytes) {
-  ContextFit fit;
-  fit.available_bytes = available_bytes;
-  fit.made_for = config.n_ctx;
-  fit.kv_bytes_per_token =
-      static_cast<size_t>(2 * config.n_layers * config.n_kv_heads * config.head_dim) *
-      kKvElementBytes;
-  const size_t left = available_bytes > tensor_bytes ? available_bytes - tensor_bytes : 0;
-  const size_t tokens = left / fit.kv_bytes_per_token;
-  fit.fits =
-      tokens < static_cast<size_t>(fit.made_for) ? static_cast<int64_t>(tokens) : fit.made_for;
-  return fit;
-}
-
 nlohmann::ordered_json element_json(const GgufValue& value, size_t i) {
   if (value.type == GgufType::boolean) return *value.integer(i) != 0;
   if (value.type == GgufType::f32 || value.type == GgufType::f64) return *value.real(i);
@@ -138,19 +124,20 @@ nlohmann::ordered_json value_json(const GgufValue& value) {
   return {{"array", name_of(value.type)}, {"count", value.count}, {"first", std::move(first)}};
 }
 
-Inspection inspect(const ModelFile& file, size_t available_bytes) {
+Inspection inspect(const ModelFile& file) {
   Inspection out;
   out.file_bytes = file.file_bytes();
   if (file.gguf() != nullptr)
     describe(*file.gguf(), out);
   else
     describe(*file.safetensors(), out);
+  const Status checked = check_model(file).status();
+  out.runs = checked.ok();
+  out.why_not = checked.message();
   const auto config = read_config(file);
-  out.runs = config.ok();
-  if (config.ok())
-    out.context = fit_context(config.value(), out.tensor_bytes, available_bytes);
-  else
-    out.why_not = config.status().message();
+  if (!config.ok()) return out;
+  out.config = config.value();
+  out.unused = unused_tensors(file, build_step(config.value(), file));
   return out;
 }
 

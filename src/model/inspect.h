@@ -1,15 +1,18 @@
 // What a model file holds, gathered for people and programs to read: format, architecture, sizes by
-// type, whether it runs here and why not, and how much context fits beside its weights.
+// type, whether it runs here and why not. How much context fits is the engine's to say.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "files/gguf.h"
 #include "files/model_file.h"
+#include "model/config.h"
+#include "model/tensors.h"
 
 namespace millrace {
 
@@ -19,13 +22,6 @@ struct TypeShare {
   size_t bytes = 0;
 };
 
-struct ContextFit {
-  size_t available_bytes = 0;     // of the machine's memory
-  size_t kv_bytes_per_token = 0;  // K and V in f16
-  int64_t made_for = 0;           // tokens, by the model
-  int64_t fits = 0;               // tokens, beside the weights; at most made_for
-};
-
 struct Inspection {
   std::string format;        // "GGUF 3, 2 files", "safetensors, 1 file"
   std::string architecture;  // as the file says it
@@ -33,13 +29,14 @@ struct Inspection {
   size_t file_bytes = 0;
   size_t tensor_bytes = 0;
   int64_t n_parameters = 0;
-  bool runs = false;
+  std::optional<Config> config;  // where it can be read
+  bool runs = false;             // what loading it will say
   std::string why_not;           // empty when it runs
+  UnusedTensors unused;  // where the config can be read: the unknown ones keep it from running
   std::vector<TypeShare> types;  // the largest first
-  ContextFit context;            // zeros when it does not run
 };
 
-Inspection inspect(const ModelFile& file, size_t available_bytes);
+Inspection inspect(const ModelFile& file);
 
 // A metadata value for people: long arrays and texts abbreviated, nothing a terminal trips over.
 std::string value_text(const GgufValue& value);

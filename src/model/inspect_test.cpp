@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "files/gguf_bytes_test.h"
+#include "model/architecture.h"
 
 namespace millrace {
 namespace {
@@ -16,11 +17,11 @@ namespace {
 class Inspect : public ::testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(path_); }
-  Inspection of(const GgufBytes& bytes, size_t available) {
+  Inspection of(const GgufBytes& bytes) {
     std::ofstream(path_, std::ios::binary) << bytes.str();
-    auto file = ModelFile::open(path_);
+    auto file = open_model_file(path_);
     EXPECT_TRUE(file.ok()) << file.status().message();
-    return inspect(file.value(), available);
+    return inspect(file.value());
   }
   const std::string path_ = fmt::format("{}/inspect_{}.gguf", ::testing::TempDir(), getpid());
 };
@@ -34,31 +35,36 @@ GgufBytes llama() {
   return b.tensor("token_embd.weight", {64, 10}, 0, 0).tensor("w", {64}, 2, 2560).data(2596);
 }
 
-TEST_F(Inspect, SaysWhatRunsAndHowMuchContextFits) {
-  const Inspection i = of(llama(), 2596 + 10 * 256 + 255);
+TEST_F(Inspect, CountsParametersAndTypes) {
+  const Inspection i = of(llama());
   EXPECT_EQ(i.format, "GGUF 3, 1 file");
   EXPECT_EQ(i.architecture, "llama");
-  EXPECT_TRUE(i.runs) << i.why_not;
   EXPECT_EQ(i.n_parameters, 704);
   EXPECT_EQ(i.tensor_bytes, 2596u);
   ASSERT_EQ(i.types.size(), 2u);
   EXPECT_EQ(i.types[0].type, "f32");
   EXPECT_EQ(i.types[1].bytes, 36u);
-  EXPECT_EQ(i.context.kv_bytes_per_token, 2u * 2 * 2 * 16 * 2 / 1);
-  EXPECT_EQ(i.context.fits, (10 * 256 + 255) / 256);
-  EXPECT_EQ(of(llama(), 100).context.fits, 0);
-  EXPECT_EQ(of(llama(), size_t{1} << 40).context.fits, 128);
+}
+
+// A configuration alone does not make it run.
+TEST_F(Inspect, AFileWithoutItsTensorsDoesNotRun) {
+  const Inspection i = of(llama());
+  ASSERT_TRUE(i.config.has_value());
+  EXPECT_EQ(i.config->n_ctx, 128);
+  EXPECT_FALSE(i.runs);
+  EXPECT_NE(i.why_not.find("blk.0.attn_norm.weight"), std::string::npos) << i.why_not;
+  EXPECT_EQ(i.unused.unknown, std::vector<std::string>{"w"});
 }
 
 TEST_F(Inspect, SaysWhyNot) {
   GgufBytes b;
   b.begin(1, 1).string("general.architecture", "mamba\x1b").tensor("t", {3}, 99, 0).data(0);
-  const Inspection i = of(b, 1 << 30);
+  const Inspection i = of(b);
   EXPECT_FALSE(i.runs);
   EXPECT_NE(i.why_not.find("architecture 'mamba\\x1b'"), std::string::npos) << i.why_not;
   EXPECT_EQ(i.architecture, "mamba\\x1b");
   EXPECT_EQ(i.types[0].type, "unknown type 99");
-  EXPECT_EQ(i.context.fits, 0);
+  EXPECT_FALSE(i.config.has_value());
 }
 
 TEST_F(Inspect, AbbreviatesValues) {

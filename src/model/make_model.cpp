@@ -3,38 +3,43 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include "files/gguf_write.h"
 #include "files/random_weights.h"
+#include "model/architecture.h"
 #include "model/config_gguf.h"
 #include "model/make_vocab.h"
 
 namespace millrace {
 namespace {
 
-using A = Architecture;
 using V = VocabKind;
 
-constexpr std::array<ModelShape, 9> kShapes = {{
-    {"smollm2-135m", "SmolLM2 135M shapes", A::llama, V::smollm2, 30, 576, 9, 3, 64, 1536, 49152,
+constexpr std::array<ModelShape, 11> kShapes = {{
+    {"smollm2-135m", "SmolLM2 135M shapes", "llama", V::smollm2, 30, 576, 9, 3, 64, 1536, 49152,
      8192, 1e5, 1e-5f, true},
-    {"llama-3.2-1b", "Llama 3.2 1B shapes", A::llama, V::llama3, 16, 2048, 32, 8, 64, 8192, 128256,
+    {"llama-3.2-1b", "Llama 3.2 1B shapes", "llama", V::llama3, 16, 2048, 32, 8, 64, 8192, 128256,
      131072, 5e5, 1e-5f, true, true},
-    {"qwen3-0.6b", "Qwen3 0.6B shapes", A::qwen3, V::qwen, 28, 1024, 16, 8, 128, 3072, 151936,
-     40960, 1e6, 1e-6f, true},
-    {"qwen3-4b", "Qwen3 4B shapes", A::qwen3, V::qwen, 36, 2560, 32, 8, 128, 9728, 151936, 40960,
+    {"qwen3-0.6b", "Qwen3 0.6B shapes", "qwen3", V::qwen, 28, 1024, 16, 8, 128, 3072, 151936, 40960,
      1e6, 1e-6f, true},
-    {"qwen3-30b-a3b", "Qwen3 30B A3B shapes", A::qwen3_moe, V::qwen, 48, 2048, 32, 4, 128, 768,
+    {"qwen3-4b", "Qwen3 4B shapes", "qwen3", V::qwen, 36, 2560, 32, 8, 128, 9728, 151936, 40960,
+     1e6, 1e-6f, true},
+    {"qwen3-30b-a3b", "Qwen3 30B A3B shapes", "qwen3moe", V::qwen, 48, 2048, 32, 4, 128, 768,
      151936, 40960, 1e6, 1e-6f, false, false, 128, 8},
-    {"tiny-llama", "Tiny llama", A::llama, V::tiny, 2, 256, 4, 2, 64, 512, 512, 512, 1e4, 1e-5f,
+    {"tiny-llama", "Tiny llama", "llama", V::tiny, 2, 256, 4, 2, 64, 512, 512, 512, 1e4, 1e-5f,
      false, true},
-    {"tiny-qwen2", "Tiny qwen2", A::qwen2, V::tiny, 2, 256, 4, 2, 64, 512, 512, 512, 1e6, 1e-6f,
+    {"tiny-qwen2", "Tiny qwen2", "qwen2", V::tiny, 2, 256, 4, 2, 64, 512, 512, 512, 1e6, 1e-6f,
      true},
-    {"tiny-qwen3", "Tiny qwen3", A::qwen3, V::tiny, 2, 256, 4, 2, 128, 512, 512, 512, 1e6, 1e-6f,
+    {"tiny-qwen3", "Tiny qwen3", "qwen3", V::tiny, 2, 256, 4, 2, 128, 512, 512, 512, 1e6, 1e-6f,
      true},
-    {"tiny-qwen3moe", "Tiny qwen3moe", A::qwen3_moe, V::tiny, 2, 256, 4, 2, 128, 256, 512, 512, 1e6,
+    {"tiny-qwen3moe", "Tiny qwen3moe", "qwen3moe", V::tiny, 2, 256, 4, 2, 128, 256, 512, 512, 1e6,
      1e-6f, true, false, 8, 2},
+    {"gemma3-1b", "Gemma 3 1B shapes", "gemma3", V::tiny, 26, 1152, 4, 1, 256, 6912, 262144, 32768,
+     1e6, 1e-6f, true, false, 0, 0, 512},
+    {"tiny-gemma3", "Tiny gemma3", "gemma3", V::tiny, 7, 256, 4, 2, 64, 512, 512, 512, 1e6, 1e-6f,
+     true, false, 0, 0, 48},
 }};
 
 constexpr std::string_view kChatTemplate =
@@ -84,7 +89,7 @@ void add_vocab(GgufWriter& writer, const ModelShape& shape) {
 
 Config config_of(const ModelShape& s) {
   Config config;
-  config.architecture = s.architecture;
+  config.architecture = architecture_named(s.architecture).value();
   config.name = s.title;
   config.n_layers = s.n_layers;
   config.n_embd = s.n_embd;
@@ -98,6 +103,9 @@ Config config_of(const ModelShape& s) {
   config.n_experts_used = s.n_experts_used;
   config.rms_eps = s.rms_eps;
   config.rope.freq_base = s.rope_base;
+  config.window = s.window;
+  if (config.architecture->complete != nullptr)
+    MILLRACE_CHECK(config.architecture->complete(true, config).ok(), "{}", s.name);
   if (s.llama3_rope) config.llama3 = {32, 1, 4, 8192};
   return config;
 }
@@ -109,7 +117,7 @@ void add_config(GgufWriter& writer, const ModelShape& shape, const QuantType& ty
   writer.add_u32("general.file_type", type.file_type);
 }
 
-// Lists the tensors of an architecture in the order of the file, with their deviations.
+// Lists the tensors that the architecture's step reads, with their deviations.
 class Planner {
  public:
   Planner(const ModelShape& shape, const QuantType& type)
@@ -118,11 +126,13 @@ class Planner {
         model_{shape.n_layers, !shape.tied, shape.n_heads / shape.n_kv_heads} {}
 
   void plan() {
-    add_matrix("token_embd.weight", {s_.n_vocab, s_.n_embd});
-    if (!s_.tied) add_matrix("output.weight", {s_.n_vocab, s_.n_embd});
-    add_ones("output_norm.weight", s_.n_embd);
-    if (s_.llama3_rope) add("rope_freqs.weight", DType::f32, {s_.head_dim / 2}, kRopeFactors);
-    for (layer_ = 0; layer_ < s_.n_layers; ++layer_) plan_layer();
+    const Config config = config_of(s_);
+    const StepSpec spec = build_step(config, [&](const std::string& name) {
+      return (name == "output.weight" && !s_.tied) ||
+             (name == "rope_freqs.weight" && s_.llama3_rope);
+    });
+    for (const WeightRef& ref : spec.weights)
+      if (!ref.name.empty() && named_.insert(ref.name).second) add(ref);
   }
 
   // Instead of a deviation: filled with ones; filled with the rope factors.
@@ -132,60 +142,33 @@ class Planner {
   std::vector<float> deviations;
 
  private:
-  std::string in_layer(std::string_view name) const {
-    return fmt::format("blk.{}.{}", layer_, name);
+  void add(const WeightRef& ref) {
+    if (ref.form == WeightForm::turns)
+      return add(ref.name, DType::f32, {s_.head_dim / 2}, kRopeFactors);
+    if (ref.form != WeightForm::vector) return add_matrix(ref.name, ref.shape);
+    add(ref.name, DType::f32, ref.shape, ref.name.ends_with(".bias") ? 0.1f : kOnes);
   }
-  void add(std::string name, DType type, std::vector<int64_t> shape, float deviation) {
-    tensors.push_back({std::move(name), type, std::move(shape)});
+  void add(const std::string& name, DType type, const std::vector<int64_t>& shape,
+           float deviation) {
+    tensors.push_back({name, type, shape});
     deviations.push_back(deviation);
   }
-  void add_ones(std::string name, int64_t n) { add(std::move(name), DType::f32, {n}, kOnes); }
   // Outputs as large as inputs. What is added to the residual stream is smaller, so that the sum
   // over all layers stays of that size.
-  void add_matrix(std::string name, std::vector<int64_t> shape, bool to_residual = false) {
+  void add_matrix(const std::string& name, const std::vector<int64_t>& shape) {
+    const bool to_residual =
+        name.find(".attn_output.") != name.npos || name.find(".ffn_down") != name.npos;
     double deviation = 1 / std::sqrt(static_cast<double>(shape.back()));
     if (to_residual) deviation /= std::sqrt(2.0 * static_cast<double>(s_.n_layers));
     const DType type =
         is_quantised(name, shape) ? quantised_type(type_, model_, name, shape) : DType::f32;
-    add(std::move(name), type, std::move(shape), static_cast<float>(deviation));
-  }
-  void add_bias(std::string name, int64_t n) { add(std::move(name), DType::f32, {n}, 0.1f); }
-
-  void plan_layer() {
-    const int64_t q = s_.n_heads * s_.head_dim, kv = s_.n_kv_heads * s_.head_dim;
-    add_ones(in_layer("attn_norm.weight"), s_.n_embd);
-    add_matrix(in_layer("attn_q.weight"), {q, s_.n_embd});
-    add_matrix(in_layer("attn_k.weight"), {kv, s_.n_embd});
-    add_matrix(in_layer("attn_v.weight"), {kv, s_.n_embd});
-    if (s_.architecture == Architecture::qwen2) {
-      add_bias(in_layer("attn_q.bias"), q);
-      add_bias(in_layer("attn_k.bias"), kv);
-      add_bias(in_layer("attn_v.bias"), kv);
-    }
-    if (s_.architecture == Architecture::qwen3 || s_.architecture == Architecture::qwen3_moe) {
-      add_ones(in_layer("attn_q_norm.weight"), s_.head_dim);
-      add_ones(in_layer("attn_k_norm.weight"), s_.head_dim);
-    }
-    add_matrix(in_layer("attn_output.weight"), {s_.n_embd, q}, true);
-    add_ones(in_layer("ffn_norm.weight"), s_.n_embd);
-    s_.n_experts > 0 ? plan_experts() : plan_ffn();
-  }
-  void plan_ffn() {
-    add_matrix(in_layer("ffn_gate.weight"), {s_.n_ff, s_.n_embd});
-    add_matrix(in_layer("ffn_up.weight"), {s_.n_ff, s_.n_embd});
-    add_matrix(in_layer("ffn_down.weight"), {s_.n_embd, s_.n_ff}, true);
-  }
-  void plan_experts() {
-    add_matrix(in_layer("ffn_gate_inp.weight"), {s_.n_experts, s_.n_embd});
-    add_matrix(in_layer("ffn_gate_exps.weight"), {s_.n_experts, s_.n_ff, s_.n_embd});
-    add_matrix(in_layer("ffn_up_exps.weight"), {s_.n_experts, s_.n_ff, s_.n_embd});
-    add_matrix(in_layer("ffn_down_exps.weight"), {s_.n_experts, s_.n_embd, s_.n_ff}, true);
+    add(name, type, shape, static_cast<float>(deviation));
   }
 
   const ModelShape& s_;
   const QuantType& type_;
   const QuantModel model_;
-  int64_t layer_ = 0;
+  std::set<std::string> named_;
 };
 
 class Filler {

@@ -18,9 +18,9 @@ namespace millrace {
 enum class VocabKind : uint8_t { smollm2, qwen, llama3, tiny };
 
 struct ModelShape {
-  std::string_view name;   // as make-model takes it
-  std::string_view title;  // for general.name
-  Architecture architecture;
+  std::string_view name;          // as make-model takes it
+  std::string_view title;         // for general.name
+  std::string_view architecture;  // as architecture_named() takes it
   VocabKind vocab;
   int64_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff, n_vocab, n_ctx;
   double rope_base;
@@ -28,6 +28,7 @@ struct ModelShape {
   bool tied;                 // the output shares the embedding
   bool llama3_rope = false;  // brings rope_freqs.weight, factor 32 over 8192 tokens
   int64_t n_experts = 0, n_experts_used = 0;
+  int64_t window = 0;
 };
 
 std::span<const ModelShape> model_shapes();

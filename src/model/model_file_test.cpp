@@ -10,6 +10,8 @@
 
 #include "files/gguf.h"
 #include "files/gguf_bytes_test.h"
+#include "model/architecture.h"
+#include "model/config.h"
 
 namespace millrace {
 namespace {
@@ -20,7 +22,7 @@ TEST(ModelFile, OffersAGgufFilesTensors) {
   b.begin(3, 1).string("tokenizer.chat_template", "{{ x }}");
   b.tensor("w", {64, 3}, 2, 0).tensor("strange", {4}, 99, 128).tensor("b", {4}, 0, 160).data(176);
   std::ofstream(path, std::ios::binary) << b.str();
-  auto file = ModelFile::open(path);
+  auto file = open_model_file(path);
   ASSERT_TRUE(file.ok()) << file.status().message();
   const ModelFile moved = std::move(file).value();
   EXPECT_EQ(moved.path(), path);
@@ -41,9 +43,9 @@ TEST(ModelFile, OffersAGgufFilesTensors) {
 }
 
 TEST(ModelFile, SaysWhatItCannotOpen) {
-  EXPECT_EQ(ModelFile::open(::testing::TempDir() + "/no-such.gguf").status().code(),
+  EXPECT_EQ(open_model_file(::testing::TempDir() + "/no-such.gguf").status().code(),
             Code::not_found);
-  EXPECT_FALSE(ModelFile::open(::testing::TempDir()).ok());
+  EXPECT_FALSE(open_model_file(::testing::TempDir()).ok());
 }
 
 // Outside data: the model that `millrace pull smollm2-135m` fetches.
@@ -52,7 +54,7 @@ TEST(ModelFile, ReadsSmolLm2) {
   if (data == nullptr) GTEST_SKIP() << "MILLRACE_TEST_DATA is not set";
   const std::string path = std::string(data) + "/SmolLM2-135M-Instruct.Q4_1.gguf";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no SmolLM2 in MILLRACE_TEST_DATA";
-  auto file = ModelFile::open(path);
+  auto file = open_model_file(path);
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_EQ(file->tensors().size(), 272u);
   const auto config = read_config(*file);

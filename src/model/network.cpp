@@ -1,98 +1,89 @@
 #include "model/network.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/hash.h"
+#include "model/tensors.h"
+#include "tensor/format.h"
 
 namespace millrace {
-namespace {
+Network::Network(ModelFile file, const Config& config) : file_(std::move(file)), config_(config) {}
 
-// Shapes of steps that recur: one row, a full chunk, the rests and batches around them.
-constexpr size_t kMaxPrograms = 16;
-
-using Build = void (*)(Builder&);
-
-Build build_of(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::llama:
-      return build_llama;
-    case Architecture::qwen2:
-      return build_qwen2;
-    case Architecture::qwen3:
-      return build_qwen3;
-    case Architecture::qwen3_moe:
-      return build_qwen3_moe;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
-Network::Network(ModelFile file, const Config& config, Step step, Team& team, const PickFrom& from,
-                 const LoadProgress& progress)
-    : file_(std::move(file)),
-      config_(config),
-      step_(std::move(step)),
-      team_(team),
-      from_(from),
-      weights_(file_, team, from, progress),
-      scratch_(step_.limits().max_rows) {}
-
-Result<std::unique_ptr<Network>> Network::load(ModelFile file, Team& team, const PickFrom& from,
-                                               const StepLimits& limits,
+Result<std::unique_ptr<Network>> Network::load(ModelFile file, const NetworkPlace& place,
+                                               const NetworkLimits& limits, StepBindings bindings,
                                                const LoadProgress& progress) {
-  MILLRACE_ASSIGN(const Config config, read_config(file));
-  MILLRACE_TRY(validate(config));
-  MILLRACE_ASSIGN(Step step, Step::make(config, limits));
-  std::unique_ptr<Network> network(
-      new Network(std::move(file), config, std::move(step), team, from, progress));
-  MILLRACE_TRY(network->make_frequencies());
-  // Building the step of one row asks for every weight.
-  MILLRACE_ASSIGN(Program program, network->build(1, 1));
-  network->programs_.push_front({1, 1, std::move(program)});
+  MILLRACE_ASSIGN(CheckedModel checked, check_model(file));
+  std::unique_ptr<Network> network(new Network(std::move(file), checked.config));
+  network->spec_ = std::move(checked.spec);
+  MILLRACE_TRY(network->load_weights(place, limits, std::move(bindings), progress));
   return network;
 }
 
-Status Network::make_frequencies() {
-  std::vector<float> factors;
-  if (config_.llama3.original_context > 0) {
-    factors = llama3_factors(config_);
-  } else if (weights_.has("rope_freqs.weight")) {
-    MILLRACE_ASSIGN(const float* values, weights_.vector("rope_freqs.weight", config_.rot_dim / 2));
-    factors.assign(values, values + config_.rot_dim / 2);
-  }
-  MILLRACE_ASSIGN(frequencies_, rope::make_frequencies(config_.rot_dim, config_.rope, factors));
+Status Network::load_weights(const NetworkPlace& place, const NetworkLimits& limits,
+                             StepBindings bindings, const LoadProgress& progress) {
+  MILLRACE_ASSIGN(const std::vector<DType> types, weight_types(spec_, file_, place.device.kind()));
+  BoundKv kv = bindings.layers.at(0);
+  const LowerFor how{.from = place.from,
+                     .weight_types = types,
+                     .n_lanes = place.device.n_lanes(),
+                     .max_rows = limits.max_rows,
+                     .max_outputs = limits.max_outputs,
+                     .kv = kv};
+  MILLRACE_ASSIGN(Lowered lowered, lower(spec_, how));
+  warnings_ = slow_calls(spec_, lowered, types);
+  weights_ = std::make_unique<Weights>(file_, place.device, place.team, progress);
+  MILLRACE_TRY(weights_->load(spec_, lowered, types));
+  bindings.weights = weights_->bound();
+  MILLRACE_ASSIGN(StepProgram program, StepProgram::make(spec_, std::move(lowered), how,
+                                                         place.device, std::move(bindings)));
+  program_ = std::make_unique<StepProgram>(std::move(program));
   return {};
-}
-
-Result<Program> Network::build(int64_t n_rows, int64_t n_outputs) {
-  Builder builder({config_, weights_, step_, scratch_, frequencies_, from_}, n_rows, n_outputs);
-  build_of(config_.architecture)(builder);
-  MILLRACE_TRY(builder.status());
-  Program program = builder.take_program();
-  MILLRACE_TRY(program.prepare(team_.size()));
-  return program;
 }
 
 size_t Network::weight_bytes_of_a_row() const {
   if (config_.n_experts == 0) return weight_bytes();
   const auto n_experts = static_cast<size_t>(config_.n_experts);
   const size_t unused = n_experts - static_cast<size_t>(config_.n_experts_used);
-  return weight_bytes() - weights_.expert_bytes() / n_experts * unused;
+  return weight_bytes() - weights_->expert_bytes() / n_experts * unused;
 }
 
-Status Network::run(int64_t n_rows, int64_t n_outputs) {
-  MILLRACE_CHECK(n_rows <= step_.limits().max_rows && n_outputs <= step_.limits().max_outputs,
-                 "a step of {} rows and {} outputs", n_rows, n_outputs);
-  auto found = std::find_if(programs_.begin(), programs_.end(), [&](const Built& built) {
-    return built.n_rows == n_rows && built.n_outputs == n_outputs;
-  });
-  if (found == programs_.end()) {
-    MILLRACE_ASSIGN(Program program, build(n_rows, n_outputs));
-    programs_.push_front({n_rows, n_outputs, std::move(program)});
-    if (programs_.size() > kMaxPrograms) programs_.pop_back();
-  } else {
-    programs_.splice(programs_.begin(), programs_, found);
+// A step is a pure function of the configuration and of which tensors there are.
+std::string Network::model_hash() const {
+  return hash128(describe(config_) + describe(spec_) + weights_->hash());
+}
+
+std::vector<std::string> slow_calls(const StepSpec& spec, const Lowered& lowered,
+                                    std::span<const DType> weight_types) {
+  struct Slow {
+    int n = 0;
+    std::string first;
+  };
+  std::map<std::string, Slow> slow;  // by op and type
+  for (const LoweredCall& call : lowered.calls) {
+    if (call.numerics != kReference && call.layout != "plain") continue;
+    const bool is_product = call.op->input_type != nullptr;
+    if (call.numerics != kReference && !is_product) continue;
+    std::string what(call.op->name);
+    std::string name;
+    if (!call.weights.empty()) {
+      const auto w = static_cast<size_t>(call.weights[0]);
+      what += fmt::format(" with {} weights", name_of(weight_types[w]));
+      name = spec.weights[w].name;
+    }
+    Slow& s = slow[what];
+    if (s.n++ == 0) s.first = name;
   }
-  return programs_.front().program.run(team_);
+  std::vector<std::string> out;
+  for (const auto& [what, s] : slow)
+    out.push_back(fmt::format(
+        "{} of {}{} {} no fast variant here and will be many times slower; 'millrace quantize' "
+        "can write the model as q8_0, q4_0 or q4_k_m, which have one",
+        s.n == 1 ? "one call" : fmt::format("{} calls", s.n), what,
+        s.first.empty() ? "" : fmt::format(" ({}{})", s.first, s.n > 1 ? ", ..." : ""),
+        s.n == 1 ? "has" : "have"));
+  return out;
 }
 
 }  // namespace millrace

@@ -1,60 +1,70 @@
-// A model loaded and ready to step: its weights packed, its activations and KV pages allocated, and
-// a Program per shape of step, built when first needed. It belongs to the thread of its team.
+// A model loaded onto a device and ready to step: its configuration, the step it computes, its
+// weights as the step's calls read them, and the StepProgram. The rows of a step and the KV pages
+// belong to the engine, which binds them.
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
-#include "exec/program.h"
+#include "exec/device.h"
+#include "exec/step_program.h"
 #include "files/model_file.h"
-#include "kernels/pick.h"
-#include "machine/team.h"
-#include "model/builder.h"
-#include "model/step.h"
+#include "model/config.h"
 #include "model/weights.h"
 
 namespace millrace {
 
+// What a network is loaded on and with; all must outlive it.
+struct NetworkPlace {
+  Device& device;
+  Team& team;  // whose lanes pack the weights
+  const PickFrom& from;
+};
+
+struct NetworkLimits {
+  int64_t max_rows = 512;
+  int64_t max_outputs = 16;
+};
+
 class Network {
  public:
-  // `team` and what `from` refers to must outlive it.
-  static Result<std::unique_ptr<Network>> load(ModelFile file, Team& team, const PickFrom& from,
-                                               const StepLimits& limits,
+  // `kv` and `inputs` of the bindings are bound; the weights are loaded here.
+  static Result<std::unique_ptr<Network>> load(ModelFile file, const NetworkPlace& place,
+                                               const NetworkLimits& limits, StepBindings bindings,
                                                const LoadProgress& progress = {});
 
   const Config& config() const { return config_; }
   const ModelFile& file() const { return file_; }
-  const Step& step() const { return step_; }
-  size_t weight_bytes() const { return weights_.packed_bytes(); }
+  const StepSpec& spec() const { return spec_; }
+  StepProgram& program() { return *program_; }
+  const StepProgram& program() const { return *program_; }
+  size_t weight_bytes() const { return weights_->bytes(); }
   // What a step of one row reads of them: of the experts those that it uses.
   size_t weight_bytes_of_a_row() const;
-
-  // Runs the first n_rows rows of step(); the logits of row outputs()[i] are then row i of
-  // logits(), for the first n_outputs.
-  Status run(int64_t n_rows, int64_t n_outputs);
+  // What a user should know: slow_calls().
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  // Of the file's metadata that a result depends on, and of all its tensors.
+  std::string model_hash() const;
 
  private:
-  Network(ModelFile file, const Config& config, Step step, Team& team, const PickFrom& from,
-          const LoadProgress& progress);
-  Result<Program> build(int64_t n_rows, int64_t n_outputs);
-  Status make_frequencies();
-
-  struct Built {
-    int64_t n_rows, n_outputs;
-    Program program;
-  };
+  Network(ModelFile file, const Config& config);
+  Status load_weights(const NetworkPlace& place, const NetworkLimits& limits, StepBindings bindings,
+                      const LoadProgress& progress);
 
   const ModelFile file_;
   const Config config_;
-  Step step_;
-  Team& team_;
-  const PickFrom from_;
-  Weights weights_;
-  Scratch scratch_;
-  rope::Frequencies frequencies_;
-  std::list<Built> programs_;  // most recently used first
+  StepSpec spec_;
+  std::unique_ptr<Weights> weights_;
+  std::unique_ptr<StepProgram> program_;
+  std::vector<std::string> warnings_;
 };
+
+// Every kind of call that has no fast variant, in a sentence: which tensors, which type, what to
+// do.
+std::vector<std::string> slow_calls(const StepSpec& spec, const Lowered& lowered,
+                                    std::span<const DType> weight_types);
 
 }  // namespace millrace

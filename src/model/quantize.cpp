@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "files/gguf.h"
 #include "files/safetensors.h"
+#include "model/config.h"
 #include "model/config_gguf.h"
 #include "model/gguf_layout.h"
 #include "tensor/codec.h"
@@ -22,7 +23,7 @@ bool can_convert(DType type) {
 QuantModel describe(const ModelFile& in) {
   QuantModel model;
   model.has_output = in.find("output.weight") != nullptr;
-  if (const auto config = in.config(); config.ok()) {
+  if (const auto config = read_config(in); config.ok()) {
     model.n_layers = config.value().n_layers;
     model.n_gqa = config.value().n_heads / config.value().n_kv_heads;
     return model;
@@ -64,6 +65,7 @@ class Quantizer {
         [&](size_t i) {
           for (const TensorView* part : tensors_[i].parts) in_.drop({part->data, part->bytes});
         }));
+    MILLRACE_TRY(in_.check());
     MILLRACE_TRY(writer_.finish());
     return report_;
   }
@@ -90,7 +92,7 @@ class Quantizer {
 
   // Of a directory.
   Status write_metadata() {
-    MILLRACE_ASSIGN(const Config config, in_.config());
+    MILLRACE_ASSIGN(const Config config, read_config(in_));
     write_config(config, writer_);
     report_.has_tokenizer = in_.safetensors()->has("tokenizer.json");
     if (report_.has_tokenizer) {

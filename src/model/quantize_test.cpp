@@ -11,6 +11,8 @@
 
 #include "files/gguf.h"
 #include "files/random_weights.h"
+#include "model/architecture.h"
+#include "model/config.h"
 #include "model/make_model.h"
 #include "model/make_vocab.h"
 #include "tensor/codec.h"
@@ -121,7 +123,7 @@ TEST_F(MakeModel, MakesEveryTinyShape) {
     for (const char* name : {"f32", "bf16", "q4_0", "q4_k_m", "iq4_xs"}) {
       const QuantType type = type_named(name);
       const std::string path = made(shape, name);
-      auto file = ModelFile::open(path);
+      auto file = open_model_file(path);
       ASSERT_TRUE(file.ok()) << file.status().message();
       const auto config = read_config(*file);
       ASSERT_TRUE(config.ok()) << config.status().message();
@@ -139,7 +141,7 @@ TEST_F(MakeModel, GivesTheSameBytesWithAnyNumberOfThreads) {
 }
 
 TEST_F(MakeModel, BringsLlama3sRopeFactors) {
-  auto file = ModelFile::open(made("tiny-llama", "f16"));
+  auto file = open_model_file(made("tiny-llama", "f16"));
   const TensorView* factors = file->find("rope_freqs.weight");
   ASSERT_NE(factors, nullptr);
   ASSERT_EQ(factors->shape, std::vector<int64_t>{32});
@@ -149,7 +151,7 @@ TEST_F(MakeModel, BringsLlama3sRopeFactors) {
 }
 
 TEST_F(Quantize, ConvertsAndCarriesEverythingElse) {
-  auto in = ModelFile::open(made("tiny-qwen3", "f32"));
+  auto in = open_model_file(made("tiny-qwen3", "f32"));
   ASSERT_TRUE(in.ok());
   for (const char* name : {"f16", "bf16", "q8_0", "q4_1", "q5_0", "q2_k", "q4_k_m", "iq4_nl"}) {
     const QuantType type = type_named(name);
@@ -157,7 +159,7 @@ TEST_F(Quantize, ConvertsAndCarriesEverythingElse) {
     const auto report = quantize_model(in.value(), path, type, {2, {}, nullptr});
     ASSERT_TRUE(report.ok()) << report.status().message();
     EXPECT_EQ(report.value().n_requantised, 0);
-    auto out = ModelFile::open(path);
+    auto out = open_model_file(path);
     ASSERT_TRUE(out.ok()) << out.status().message();
     EXPECT_EQ(out->tensors().size(), in->tensors().size());
     EXPECT_EQ(out->gguf()->values().size(), in->gguf()->values().size());
@@ -179,7 +181,7 @@ TEST_F(Quantize, ConvertsAndCarriesEverythingElse) {
 }
 
 TEST_F(Quantize, SaysWhatWasQuantisedBefore) {
-  auto in = ModelFile::open(made("tiny-llama", "q8_0"));
+  auto in = open_model_file(made("tiny-llama", "q8_0"));
   const auto report =
       quantize_model(in.value(), at("out.gguf"), type_named("q4_0"), {1, {}, nullptr});
   ASSERT_TRUE(report.ok());
@@ -188,7 +190,7 @@ TEST_F(Quantize, SaysWhatWasQuantisedBefore) {
 }
 
 TEST_F(Quantize, LeavesNothingWhenItIsStoppedOrCannotWrite) {
-  auto in = ModelFile::open(made("tiny-llama", "q8_0"));
+  auto in = open_model_file(made("tiny-llama", "q8_0"));
   const std::atomic<bool> stop{true};
   const auto stopped =
       quantize_model(in.value(), at("stopped.gguf"), type_named("q4_0"), {1, {}, &stop});

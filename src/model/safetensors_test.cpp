@@ -11,6 +11,8 @@
 
 #include "files/hf_names.h"
 #include "files/model_file.h"
+#include "model/architecture.h"
+#include "model/config.h"
 
 namespace millrace {
 namespace {
@@ -112,7 +114,7 @@ TEST(Safetensors, RefusesEveryTruncation) {
 }
 
 TEST(HfNames, AreTranslated) {
-  const auto name = [](std::string_view hf) { return gguf_name_of(hf).value_or("none"); };
+  const auto name = [](std::string_view hf) { return gguf_name_of(hf, {}).value_or("none"); };
   EXPECT_EQ(name("model.embed_tokens.weight"), "token_embd.weight");
   EXPECT_EQ(name("lm_head.weight"), "output.weight");
   EXPECT_EQ(name("model.layers.12.self_attn.q_proj.bias"), "blk.12.attn_q.bias");
@@ -145,7 +147,7 @@ class SafetensorsFolder : public ::testing::Test {
                       more));
   }
   std::string refusal() const {
-    const auto dir = ModelFile::open(folder_);
+    const auto dir = open_model_file(folder_);
     return std::string(dir.status().message());
   }
 
@@ -160,7 +162,7 @@ TEST_F(SafetensorsFolder, IsAModel) {
                             68));
   fs::create_symlink(folder_ / "blob", folder_ / "model.safetensors");
   write("tokenizer_config.json", R"({"chat_template":"{{ y }}"})");
-  auto file = ModelFile::open(folder_);
+  auto file = open_model_file(folder_);
   ASSERT_TRUE(file.ok()) << file.status().message();
   const TensorView* embedding = file->find("token_embd.weight");
   ASSERT_NE(embedding, nullptr);
@@ -184,13 +186,13 @@ TEST_F(SafetensorsFolder, KeepsToWhatItSaysOfTheOutput) {
                         entry("lm_head.weight", "F16", "[1,32]", 64, 128) + "}",
                     128));
   write_config(R"(,"tie_word_embeddings":true)");
-  EXPECT_EQ(ModelFile::open(folder_)->find("output.weight"), nullptr);
+  EXPECT_EQ(open_model_file(folder_)->find("output.weight"), nullptr);
   write_config(R"(,"tie_word_embeddings":false)");
-  EXPECT_NE(ModelFile::open(folder_)->find("output.weight"), nullptr);
+  EXPECT_NE(open_model_file(folder_)->find("output.weight"), nullptr);
   write("model.safetensors",
         safetensors("{" + entry(kEmbedding, "F16", "[1,32]", 0, 64) + "}", 64));
   EXPECT_NE(
-      read_config(*ModelFile::open(folder_)).status().message().find("'lm_head.weight' is missing"),
+      read_config(*open_model_file(folder_)).status().message().find("'lm_head.weight' is missing"),
       std::string_view::npos);
 }
 
@@ -205,7 +207,7 @@ TEST_F(SafetensorsFolder, MayBeSharded) {
                       kEmbedding, norm_file));
   };
   index("b.safetensors");
-  auto file = ModelFile::open(folder_);
+  auto file = open_model_file(folder_);
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_NE(file->find("output_norm.weight"), nullptr);
   EXPECT_EQ(file->safetensors()->n_files(), 2u);
@@ -228,7 +230,7 @@ TEST_F(SafetensorsFolder, MayHoldExpertsInOneTensor) {
             "{" + entry("model.layers.2.mlp.experts.gate_up_proj", "BF16", "[3,4,2]", 0, 48) + "," +
                 entry("model.layers.2.mlp.experts.down_proj", "BF16", "[3,2,2]", 48, 72) + "}",
             72));
-  auto file = ModelFile::open(folder_);
+  auto file = open_model_file(folder_);
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_EQ(file->tensors().size(), 9u);
   const TensorView* gate = file->find("blk.2.ffn_gate_exps.1.weight");
@@ -245,7 +247,7 @@ TEST_F(SafetensorsFolder, SaysWhatIsMissingOrStrange) {
   write_config();
   EXPECT_NE(refusal().find("neither model.safetensors nor"), std::string::npos);
   write("model.safetensors", safetensors("{" + entry("w", "F8_E4M3", "[1]", 0, 1) + "}", 1));
-  EXPECT_NE(read_config(*ModelFile::open(folder_)).status().message().find("tensor 'w' is F8_E4M3"),
+  EXPECT_NE(read_config(*open_model_file(folder_)).status().message().find("tensor 'w' is F8_E4M3"),
             std::string_view::npos);
 }
 

@@ -1,6 +1,6 @@
-// A model's weights as the kernels want them. Each is taken out of the file when an architecture
-// first asks for it by name: checked against the shape it must have, repacked by the lanes of a
-// team into the layout of the variant that will read it, and its mapped pages given back.
+// A model's weights as the calls of a lowered step read them, in a device's memory: each checked
+// against the shape it must have, repacked by the lanes of a team into the layout that was chosen
+// for it, and its mapped pages given back. What is packed is hashed on the way.
 #pragma once
 
 #include <cstddef>
@@ -12,67 +12,57 @@
 #include <vector>
 
 #include "base/status.h"
+#include "exec/device.h"
+#include "exec/lower.h"
+#include "exec/step.h"
 #include "files/model_file.h"
-#include "kernels/pick.h"
 #include "machine/team.h"
-#include "memory/host.h"
 
 namespace millrace {
-
-// A matrix of n outputs and k inputs in some layout of kernels/matmul.
-struct Linear {
-  const void* data = nullptr;
-  int64_t n = 0, k = 0;
-  DType type = DType::f32;
-  std::string_view layout;
-
-  // What the product reads its rows as.
-  DType input_type() const;
-};
-
-// Rows as in the file, to be gathered one by one.
-struct Table {
-  const void* data = nullptr;
-  DType type = DType::f32;
-};
 
 // Told how many of the file's bytes are ready.
 using LoadProgress = std::function<void(size_t done_bytes, size_t total_bytes)>;
 
+// The type that each weight of the step will have on the device; an error names a tensor that the
+// file lacks, or has in another shape.
+Result<std::vector<DType>> weight_types(const StepSpec& spec, const ModelFile& file,
+                                        DeviceKind device);
+
 class Weights {
  public:
-  // All must outlive it.
-  Weights(const ModelFile& file, Team& team, const PickFrom& from, LoadProgress progress);
+  // All must outlive it; the lanes of `team` pack.
+  Weights(const ModelFile& file, Device& device, Team& team, LoadProgress progress);
 
-  bool has(std::string_view name) const { return file_.find(name) != nullptr; }
-  Result<Linear> linear(const std::string& name, int64_t n, int64_t k);
-  // The experts' matrices {n_experts, n, k} as one of n_experts * n outputs, from STEM.weight or
-  // from the tensors STEM.0.weight, STEM.1.weight, ... that a directory has.
-  Result<Linear> experts(const std::string& stem, int64_t n_experts, int64_t n, int64_t k);
-  // f32 whatever the file has.
-  Result<const float*> vector(const std::string& name, int64_t n);
-  Result<Table> table(const std::string& name, int64_t n_rows, int64_t k) const;
+  // All weights of the step; afterwards bound()[i] is where weight i lies.
+  Status load(const StepSpec& spec, const Lowered& lowered, std::span<const DType> types);
 
-  size_t packed_bytes() const { return packed_bytes_; }
+  const std::vector<BoundWeight>& bound() const { return bound_; }
+  size_t bytes() const { return bytes_; }
   size_t expert_bytes() const { return expert_bytes_; }  // of those
+  // Of every tensor's name, type, shape and bytes, as the file has them.
+  std::string hash() const;
 
  private:
-  Result<const TensorView*> tensor(const std::string& name, std::vector<int64_t> shape) const;
-  Result<Linear> pack(const std::string& key, const Linear& plain,
-                      const std::vector<const TensorView*>& parts);
+  struct Source;
+  Result<BoundWeight> load_one(const WeightRef& ref, std::string_view layout, DType type);
+  Result<BoundWeight> load_matrix(const WeightRef& ref, const Source& source,
+                                  std::string_view layout, DType type);
+  Result<BoundWeight> load_table(const WeightRef& ref, DType type);
+  Result<BoundWeight> load_vector(const WeightRef& ref);
+  Result<BoundWeight> load_turns(const WeightRef& ref);
+  Result<BoundWeight> put(const void* bytes, size_t n, DType type);
   Result<std::byte*> allocate(size_t bytes);
-  void ready(size_t bytes);
+  void ready(const TensorView& tensor, uint64_t hash);
 
   const ModelFile& file_;
+  Device& device_;
   Team& team_;
-  const PickFrom from_;
   const LoadProgress progress_;
-  std::map<std::string, Linear> linears_;
-  std::map<std::string, const float*> vectors_;
-  std::vector<HostBuffer> arenas_;
+  std::vector<BoundWeight> bound_;
+  std::vector<DeviceMemory> arenas_;
   size_t arena_used_ = 0;
-  size_t packed_bytes_ = 0, expert_bytes_ = 0;
-  size_t done_bytes_ = 0;
+  size_t bytes_ = 0, expert_bytes_ = 0, done_bytes_ = 0;
+  std::map<std::string, uint64_t> hashes_;  // by tensor
 };
 
 }  // namespace millrace

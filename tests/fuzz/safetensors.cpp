@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!entries.ok()) return 0;
   for (const auto& entry : entries.value()) {
     MILLRACE_CHECK(entry.begin <= size && entry.bytes <= size - entry.begin, "{}", entry.name);
-    (void)millrace::gguf_name_of(entry.name);
+    (void)millrace::gguf_name_of(entry.name, {});
     (void)millrace::fused_experts(entry.name);
   }
   return 0;

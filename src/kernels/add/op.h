@@ -1,8 +1,7 @@
 // Elementwise sum: the residual connection, and the bias of a product. Numerics: class cpu.add.f32,
 // one correctly rounded f32 addition per element, a NaN stored as 0x7fc00000; no order to choose,
 // so every variant gives the reference's bits. A bf16 operand is widened exactly, a bf16 y is the
-// f32 sum rounded once. Lanes split flat runs: the rows end to end, in units of 16 elements, also
-// where b is a bias.
+// f32 sum rounded once. Lanes split rows or columns.
 #pragma once
 
 #include <span>

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/add/cases.h"
+#include "kernels/add/floor.h"
 #include "kernels/add/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -48,6 +49,21 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+int64_t grain(const void*) {
+  return 16;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.a = b.in[0].data;
+  a.a_type = b.in[0].type;
+  a.is_bias = !b.weights.empty();
+  a.b = a.is_bias ? b.weights[0].data : b.in[1].data;
+  a.b_type = a.is_bias ? DType::f32 : b.in[1].type;
+  a.y = b.out[0].data;
+  a.y_type = b.out[0].type;
+  a.n_rows = b.in[0].n_rows;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -67,6 +83,10 @@ const Op kOp = {.name = "add",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .splits = {.by_rows = true, .by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>,
+                .in_place = true};
 
 }  // namespace millrace::add

@@ -59,7 +59,7 @@ int argmax_of(const float* x, long long n) {
 }  // namespace
 
 Status run(const Args& a, Exec& exec) {
-  const Share rows = exec.share(a.n_rows);
+  const Share rows = exec.rows(a.n_rows);
   for (long long r = rows.begin; r < rows.end; ++r) a.index[r] = argmax_of(a.x + r * a.n, a.n);
   return {};
 }

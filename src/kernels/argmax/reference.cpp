@@ -4,8 +4,8 @@
 namespace millrace::argmax::reference {
 
 Status run(const Args& a, Exec& exec) {
-  if (exec.lane != 0) return {};
-  for (long long r = 0; r < a.n_rows; ++r) {
+  const Share rows = exec.rows(a.n_rows);
+  for (long long r = rows.begin; r < rows.end; ++r) {
     const float* x = a.x + r * a.n;
     int best = 0;
     for (int i = 1; i < a.n; ++i)

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/argmax/cases.h"
+#include "kernels/argmax/floor.h"
 #include "kernels/argmax/op.h"
 #ifdef MILLRACE_CUDA
 #include "kernels/argmax/device.h"
@@ -47,6 +48,8 @@ const Op kOp = {.name = "argmax",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .splits = {.by_rows = true}};
 
 }  // namespace millrace::argmax

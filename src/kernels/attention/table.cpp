@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "kernels/attention/cases.h"
+#include "kernels/attention/floor.h"
 #include "kernels/attention/op.h"
 #include "kernels/attention/plan.h"
 #include "tensor/format.h"
@@ -91,6 +92,25 @@ Status validate_cache(const Args& a) {
   return {};
 }
 
+void bind(const Bound& b, Args& a) {
+  a.q = b.in[0].data;
+  a.q_type = b.in[0].type;
+  a.positions = static_cast<const int*>(b.in[1].data);
+  a.sequences = static_cast<const int*>(b.in[2].data);
+  a.out = b.out[0].data;
+  a.n_rows = b.in[0].n_rows;
+  a.q_stride = a.n_heads * a.head_dim;
+  a.k_pages = b.kv.k_pages;
+  a.v_pages = b.kv.v_pages;
+  a.kv_type = b.kv.type;
+  a.tables = b.kv.tables;
+  a.n_pages = b.kv.n_pages;
+  a.page_tokens = b.kv.page_tokens;
+  a.page_stride = b.kv.page_stride;
+  a.n_seqs = b.kv.n_seqs;
+  a.max_pages = b.kv.max_pages;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -113,6 +133,8 @@ const Op kOp = {.name = "attention",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .bind = erase_bind<Args, bind>};
 
 }  // namespace millrace::attention

@@ -106,6 +106,23 @@ void put(const BlockQ6_K& b, float* y) {
   }
 }
 
+__m256i iq4_values(const uint8_t* qs) {
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load16(kIq4Values)), nibbles(qs));
+}
+
+void put(const BlockIq4Nl& b, float* y) {
+  put32(y, iq4_values(b.qs), splat_f16(b.d));
+}
+
+void put(const BlockIq4Xs& b, float* y) {
+  const __m256 d = splat_f16(b.d);
+  for (int g = 0; g < 8; ++g) {
+    const int low = b.scales_l[g / 2] >> 4 * (g % 2) & 15, high = b.scales_h[g / 4] >> 2 * (g % 4);
+    const auto scale = static_cast<float>((low | (high & 3) << 4) - 32);
+    put32(y + 32 * g, iq4_values(b.qs + 16 * g), _mm256_mul_ps(d, _mm256_set1_ps(scale)));
+  }
+}
+
 template <class Block, int elems>
 void put_blocks(const void* row, float* y, long long n) {
   const auto* blocks = static_cast<const Block*>(row);
@@ -163,6 +180,10 @@ Put put_of(DType type) {
       return put_blocks<BlockQ5_1, 32>;
     case DType::q6_k:
       return put_blocks<BlockQ6_K, 256>;
+    case DType::iq4_nl:
+      return put_blocks<BlockIq4Nl, 32>;
+    case DType::iq4_xs:
+      return put_blocks<BlockIq4Xs, 256>;
     default:
       return nullptr;
   }
@@ -173,7 +194,7 @@ Put put_of(DType type) {
 Status run(const Args& a, Exec& exec) {
   const Put put_row = put_of(a.table_type);
   const auto row_bytes = static_cast<long long>(bytes_of(a.table_type, a.n));
-  const Share rows = exec.share(a.n_rows);
+  const Share rows = exec.rows(a.n_rows);
   for (long long r = rows.begin; r < rows.end; ++r) {
     const long long id = a.ids[r];
     float* y = a.y + r * a.n;

@@ -7,9 +7,9 @@
 namespace millrace::embedding::reference {
 
 Status run(const Args& a, Exec& exec) {
-  if (exec.lane != 0) return {};
   const auto row_bytes = static_cast<long long>(bytes_of(a.table_type, a.n));
-  for (long long r = 0; r < a.n_rows; ++r) {
+  const Share rows = exec.rows(a.n_rows);
+  for (long long r = rows.begin; r < rows.end; ++r) {
     const long long id = a.ids[r];
     float* y = a.y + r * a.n;
     if (id < 0 || id >= a.n_vocab) {

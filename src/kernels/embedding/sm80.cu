@@ -1,6 +1,6 @@
 // A thread per eight elements of a row, or per element where rows are not made of whole 16 bytes.
-// Class cuda.embedding.exact: widening is exact and the scale one correctly rounded product, so
-// there is one right answer.
+// Class cuda.embedding.exact: widening is exact and the scale rounds once, so there is one right
+// answer.
 #include <cuda_runtime.h>
 
 #include "kernels/device.cuh"
@@ -21,10 +21,7 @@ __global__ void __launch_bounds__(kThreads) embedding_kernel(Args a) {
   if (i >= a.n) return;
   float values[kEach] = {};
   if (id >= 0 && id < a.n_vocab) load_several(values, a.table, a.table_type, id * a.n + i);
-  if (a.scale != 1) {
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) values[j] *= a.scale;
-  }
+  for (float& value : values) value *= a.scale;
   store_several(a.y, DType::f32, row * a.n + i, values);
 }
 

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kernels/embedding/cases.h"
+#include "kernels/embedding/floor.h"
 #include "kernels/embedding/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -36,6 +37,17 @@ bool has_codec(DType type) {
   return type != DType::i32 && type != DType::i8 && type != DType::u8 && type != DType::q8_row;
 }
 
+// The table is a weight, or rows that the step computed.
+void bind(const Bound& b, Args& a) {
+  const bool gathers = b.weights.empty();
+  a.table = gathers ? b.in[0].data : b.weights[0].data;
+  a.table_type = gathers ? b.in[0].type : b.weights[0].type;
+  if (gathers) a.n_vocab = b.in[0].n_rows;
+  a.ids = static_cast<const int*>(b.in.back().data);
+  a.y = static_cast<float*>(b.out[0].data);
+  a.n_rows = b.out[0].n_rows;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -60,6 +72,9 @@ const Op kOp = {.name = "embedding",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .splits = {.by_rows = true},
+                .bind = erase_bind<Args, bind>};
 
 }  // namespace millrace::embedding

@@ -98,13 +98,15 @@ Case make_case(const Problem& p) {
 std::vector<Case> cases() {
   std::vector<Case> out;
   for (DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q4_k,
-                     DType::q5_k, DType::q6_k, DType::iq4_nl, DType::f32, DType::f16, DType::bf16})
+                     DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::q3_k,
+                     DType::f32, DType::f16, DType::bf16})
     out.push_back(make_case({type, 3, 2, 5, 32, 256, type == DType::q4_0}));
   out.push_back(make_case({DType::q8_0, 1, 4, 8, 16, 64}));
   out.push_back(make_case({DType::q8_0, 9, 2, 1, 48, 32}));
   out.push_back(make_case({DType::q4_0, 0, 2, 3, 16, 32}));
   // Rows by the dozen for an expert, and more than are taken at once.
-  for (DType type : {DType::q8_0, DType::q4_1, DType::q6_k, DType::f16})
+  for (DType type :
+       {DType::q8_0, DType::q4_1, DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::f16})
     out.push_back(make_case({type, 90, 2, 4, 48, 256, type == DType::q4_1}));
   out.push_back(make_case({DType::q4_0, 150, 2, 2, 16, 32}));
   for (long long rows : {1, 64})  // Qwen3-30B-A3B

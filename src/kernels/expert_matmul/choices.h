@@ -71,7 +71,9 @@ using Matmul = Status (*)(const matmul::Args&, Exec&);
 class LaneProducts {
  public:
   LaneProducts(const Args& a, const Exec& exec, const Layout* layout, Matmul matmul)
-      : a_(a), matmul_(matmul), tiles_(exec.share(a.n / kOutputs)) {
+      : a_(a), matmul_(matmul) {
+    const Share outputs = exec.columns(a.n);
+    tiles_ = {outputs.begin / kOutputs, outputs.end / kOutputs};
     const matmul::Args tile = tiles_of(a, 1, 1);
     tile_bytes_ = static_cast<long long>(layout == nullptr ? bytes_of(a.w_type, kOutputs * a.k)
                                                            : layout->bytes(&tile));
@@ -147,7 +149,7 @@ class LaneProducts {
 
   const Args& a_;
   Matmul matmul_;
-  Share tiles_;
+  Share tiles_{};
   long long tile_bytes_;
   int* starts_ = nullptr;  // where an expert's choices begin in order_
   int* order_ = nullptr;

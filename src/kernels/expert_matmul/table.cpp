@@ -6,6 +6,7 @@
 
 #include "kernels/expert_matmul/cases.h"
 #include "kernels/expert_matmul/choices.h"
+#include "kernels/expert_matmul/floor.h"
 #include "kernels/expert_matmul/op.h"
 #include "kernels/matmul/op.h"
 #include "tensor/format.h"
@@ -20,23 +21,20 @@ std::string key(const Args& a) {
 
 constexpr long long kMaxChoices = std::numeric_limits<int>::max();
 
-bool takes_blocks(const Args& a) {
-  return a.w_type >= DType::q8_0 && a.w_type <= DType::q5_1;
-}
-bool takes_kquants(const Args& a) {
-  return a.w_type == DType::q4_k || a.w_type == DType::q5_k || a.w_type == DType::q6_k;
-}
-bool takes_floats(const Args& a) {
-  return !is_block_format(a.w_type);
-}
-bool takes_any_blocks(const Args& a) {
-  return is_block_format(a.w_type);
-}
-
 // Matmul's layouts, of the stack.
 enum Packing : size_t { kBlocks, kKquants, kFloats, kPlain };
 constexpr std::array<std::string_view, 4> kLayoutNames = {"tiles16", "tiles16_k", "tiles16_f",
                                                           "plain"};
+
+// What matmul's variants of that layout take.
+template <Packing kPacking>
+bool takes(const Args& a) {
+  const matmul::Args stack = stack_of(a);
+  return std::ranges::any_of(matmul::variants(), [&](const Variant& variant) {
+    return variant.layout == kLayoutNames[kPacking] && variant.takes != nullptr &&
+           variant.takes(&stack);
+  });
+}
 
 const Layout* stack_layout(size_t packing) {
   return layout_named(matmul::kOp, kLayoutNames[packing]);
@@ -48,7 +46,7 @@ matmul::Args stack_at(const void* args) {
 
 template <Packing kPacking>
 constexpr Layout make_layout() {
-  return {kLayoutNames[kPacking],
+  return {kLayoutNames[kPacking], kOutputs,
           [](const void* args) {
             const matmul::Args stack = stack_at(args);
             return stack_layout(kPacking)->bytes(&stack);
@@ -73,7 +71,8 @@ std::span<const Layout> layouts() {
 // The most that any of matmul's wants for so many rows: it grows with them.
 size_t workspace_bytes(const Args& a, int n_lanes) {
   if (a.n_rows < 2) return 0;
-  const long long n_tiles = (a.n / kOutputs + n_lanes - 1) / n_lanes;
+  // Who shares the columns out may give one lane all of them.
+  const long long n_tiles = a.n / kOutputs;
   const matmul::Args product = tiles_of(a, std::min(a.n_rows * a.n_used, kMaxRows), n_tiles);
   size_t bytes = 0;
   for (const Variant& variant : matmul::variants())
@@ -104,15 +103,11 @@ Status run_reference(const Args& a, Exec& exec) {
 
 template <Matmul kMatmul, Packing kPacking>
 constexpr Variant make_variant(std::string_view name, Isa isa, std::string_view numerics) {
-  constexpr auto takes = kPacking == kBlocks    ? erase_takes<Args, takes_blocks>
-                         : kPacking == kKquants ? erase_takes<Args, takes_kquants>
-                         : kPacking == kFloats  ? erase_takes<Args, takes_floats>
-                                                : erase_takes<Args, takes_any_blocks>;
   return {.name = name,
           .isa = isa,
           .numerics = numerics,
           .layout = kLayoutNames[kPacking],
-          .takes = takes,
+          .takes = erase_takes<Args, takes<kPacking>>,
           .workspace_bytes = erase_workspace<Args, workspace_bytes>,
           .run = erase_run<Args, run<kMatmul, kPacking>>};
 }
@@ -129,6 +124,21 @@ constexpr std::array kVariants = {
     make_variant<matmul::scalar::run, kPlain>("scalar", Isa::generic, matmul::kI8B32),
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, run_reference>},
 };
+
+int64_t grain(const void*) {
+  return kOutputs;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.w = b.weights[0].data;
+  a.w_type = b.weights[0].type;
+  a.x = b.in[0].data;
+  a.x_type = b.in[0].type;
+  a.x_per_choice = b.in[0].n_each > 1;
+  a.experts = static_cast<const int*>(b.in[1].data);
+  a.y = static_cast<float*>(b.out[0].data);
+  a.n_rows = b.in[0].n_rows;
+}
 
 }  // namespace
 
@@ -153,6 +163,10 @@ const Op kOp = {.name = "expert_matmul",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
-                .layouts = layouts};
+                .floor = erase_floor<Args, floor_of>,
+                .layouts = layouts,
+                .splits = {.by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>,
+                .input_type = matmul::input_type};
 
 }  // namespace millrace::expert_matmul

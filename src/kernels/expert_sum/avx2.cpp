@@ -24,12 +24,11 @@ void sum_at(const Args& a, long long row, long long i, float divisor, __m256i li
 }  // namespace
 
 Status run(const Args& a, Exec& exec) {
-  const long long n_vectors = (a.n + 7) / 8;
-  const Share share = exec.share(a.n_rows * n_vectors);
-  for (long long v = share.begin; v < share.end; ++v) {
-    const long long row = v / n_vectors, i = v % n_vectors * 8;
+  const Share rows = exec.rows(a.n_rows), columns = exec.columns(a.n);
+  for (long long row = rows.begin; row < rows.end; ++row) {
     const float divisor = a.normalise ? weight_sum(a, row) : 1.0f;
-    sum_at(a, row, i, divisor, lanes::avx2::mask_of(a.n - i));
+    for (long long i = columns.begin; i < columns.end; i += 8)
+      sum_at(a, row, i, divisor, lanes::avx2::mask_of(columns.end - i));
   }
   return {};
 }

@@ -16,9 +16,10 @@ double sum_at(const Args& a, long long row, long long i) {
 }  // namespace
 
 Status run(const Args& a, Exec& exec) {
-  if (exec.lane != 0) return {};
-  for (long long r = 0; r < a.n_rows; ++r)
-    for (long long i = 0; i < a.n; ++i) a.y[r * a.n + i] = static_cast<float>(sum_at(a, r, i));
+  const Share rows = exec.rows(a.n_rows), columns = exec.columns(a.n);
+  for (long long r = rows.begin; r < rows.end; ++r)
+    for (long long i = columns.begin; i < columns.end; ++i)
+      a.y[r * a.n + i] = static_cast<float>(sum_at(a, r, i));
   return {};
 }
 

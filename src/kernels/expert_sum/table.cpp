@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/expert_sum/cases.h"
+#include "kernels/expert_sum/floor.h"
 #include "kernels/expert_sum/op.h"
 
 namespace millrace::expert_sum {
@@ -19,6 +20,17 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+int64_t grain(const void*) {
+  return 16;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.x = static_cast<const float*>(b.in[0].data);
+  a.weights = static_cast<const float*>(b.in[1].data);
+  a.y = static_cast<float*>(b.out[0].data);
+  a.n_rows = b.in[0].n_rows;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -36,6 +48,9 @@ const Op kOp = {.name = "expert_sum",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .splits = {.by_rows = true, .by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>};
 
 }  // namespace millrace::expert_sum

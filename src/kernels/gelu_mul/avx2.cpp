@@ -4,6 +4,7 @@
 #include "base/math_avx2.h"
 #include "kernels/gelu_mul/op.h"
 #include "kernels/lanes_avx2.h"
+#include "kernels/runs.h"
 
 MILLRACE_TARGET_AVX2
 namespace millrace::gelu_mul::avx2 {

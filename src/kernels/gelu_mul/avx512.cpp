@@ -4,6 +4,7 @@
 #include "base/math_avx512.h"
 #include "kernels/gelu_mul/op.h"
 #include "kernels/lanes_avx512.h"
+#include "kernels/runs.h"
 
 #pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12's AVX-512 headers trip it
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"

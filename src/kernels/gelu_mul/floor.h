@@ -10,7 +10,8 @@ namespace millrace::gelu_mul {
 
 inline Floor floor_of(const Args& a) {
   const auto elems = static_cast<double>(a.n_rows * a.n);
-  return {.read_bytes = 8 * elems, .write_bytes = 4 * elems, .f32_macs = 16 * elems};
+  const double each = a.type == DType::bf16 ? 2 : 4;
+  return {.read_bytes = 2 * each * elems, .write_bytes = each * elems, .f32_macs = 16 * elems};
 }
 
 }  // namespace millrace::gelu_mul

@@ -1,7 +1,7 @@
 // The gated activation of a feed-forward layer with GELU in its tanh form (GeGLU: Gemma). Numerics:
 // class cpu.gelu_mul.f32, gelu as base/math.h writes it, x / (1 + exp(-t)) with t = x * fma(x * x,
 // b, a), and one correctly rounded f32 product, each element for itself; a NaN is stored as
-// 0x7fc00000. Lanes split flat runs: the rows end to end, in units of 16 elements.
+// 0x7fc00000. Lanes split rows or columns.
 #pragma once
 
 #include <span>

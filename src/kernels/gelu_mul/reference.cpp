@@ -2,6 +2,8 @@
 #include <numbers>
 
 #include "kernels/gelu_mul/op.h"
+#include "kernels/runs.h"
+#include "tensor/element.h"
 
 namespace millrace::gelu_mul::reference {
 namespace {
@@ -18,9 +20,12 @@ double gelu(double x) {
 }  // namespace
 
 Status run(const Args& a, Exec& exec) {
-  if (exec.lane != 0) return {};
-  for (long long i = 0; i < a.n_rows * a.n; ++i)
-    a.y[i] = static_cast<float>(gelu(a.gate[i]) * a.up[i]);
+  for_each_run(exec, a.n_rows, a.n, [&](int64_t first, int64_t n) {
+    for (int64_t i = first; i < first + n; ++i) {
+      const double y = gelu(load_element(a.type, a.gate, i)) * load_element(a.type, a.up, i);
+      store_element(a.type, a.y, i, static_cast<float>(y));
+    }
+  });
   return {};
 }
 
@@ -28,9 +33,11 @@ Status run(const Args& a, Exec& exec) {
 // rounding make two more.
 void magnitudes(const Args& a, std::span<double> out) {
   for (size_t i = 0; i < out.size(); ++i) {
-    const double t = exponent(a.gate[i]), share = 1 / (1 + std::exp(t));
+    const auto at = static_cast<int64_t>(i);
+    const double gate = load_element(a.type, a.gate, at), up = load_element(a.type, a.up, at);
+    const double t = exponent(gate), share = 1 / (1 + std::exp(t));
     const double of_t = share == 0 ? 0 : 4 * std::fabs(t) * share;
-    out[i] = (6 + of_t) * std::fabs(gelu(a.gate[i]) * a.up[i]);
+    out[i] = (6 + of_t) * std::fabs(gelu(gate) * up);
   }
 }
 

@@ -1,13 +1,18 @@
 #include <array>
 
 #include "kernels/gelu_mul/cases.h"
+#include "kernels/gelu_mul/floor.h"
 #include "kernels/gelu_mul/op.h"
 
 namespace millrace::gelu_mul {
 namespace {
 
+bool f32_only(const Args& a) {
+  return a.type == DType::f32;
+}
+
 std::string key(const Args& a) {
-  return fmt::format("rows={} n={}", a.n_rows, a.n);
+  return fmt::format("rows={} n={}{}", a.n_rows, a.n, a.type == DType::f32 ? "" : " bf16");
 }
 
 constexpr std::string_view kF32 = "cpu.gelu_mul.f32";
@@ -16,10 +21,27 @@ constexpr std::array kVariants = {
     Variant{.name = "avx512",
             .isa = Isa::avx512,
             .numerics = kF32,
+            .takes = erase_takes<Args, f32_only>,
             .run = erase_run<Args, avx512::run>},
-    Variant{.name = "avx2", .isa = Isa::avx2, .numerics = kF32, .run = erase_run<Args, avx2::run>},
+    Variant{.name = "avx2",
+            .isa = Isa::avx2,
+            .numerics = kF32,
+            .takes = erase_takes<Args, f32_only>,
+            .run = erase_run<Args, avx2::run>},
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
+
+int64_t grain(const void*) {
+  return 16;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.gate = b.in[0].data;
+  a.up = b.in[1].data;
+  a.y = b.out[0].data;
+  a.type = b.in[0].type;
+  a.n_rows = b.in[0].n_rows * b.in[0].n_each;
+}
 
 }  // namespace
 
@@ -38,6 +60,10 @@ const Op kOp = {.name = "gelu_mul",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .splits = {.by_rows = true, .by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>,
+                .in_place = true};
 
 }  // namespace millrace::gelu_mul

@@ -131,9 +131,9 @@ void store_k(const Column<Kv>& column, long long row) {
 template <class Kv>
 void store_column(const Column<Kv>& column) {
   const Args& a = column.a;
-  for (long long row = 0; row < a.n_rows; ++row)
+  for (long long row = 0; row < a.n_rows && a.what != Stored::keys; ++row)
     if (a.slots[row] >= 0) Kv::store(column.v(a.slots[row]), Kv::round(column.from(a.v, row)));
-  for (long long row = 0; row < a.n_rows;) {
+  for (long long row = 0; row < a.n_rows && a.what != Stored::values;) {
     const bool stored = a.slots[row] >= 0, run = stored && is_run(a, row);
     if (run)
       store_k_run(column, row);
@@ -143,14 +143,12 @@ void store_column(const Column<Kv>& column) {
   }
 }
 
-// Lanes split heads and dimensions, 32 dimensions at a time: neighbouring rows share lines of a K
-// page, neighbouring dimensions lines of a V page.
+// Lanes split heads and dimensions, not rows: neighbouring rows share lines of a K page.
 template <class Kv>
 void store_columns(const Args& a, const Exec& exec) {
-  const long long per_head = a.head_dim / 8;
-  const Share columns = exec.share(a.n_kv_heads * per_head, 4);
-  for (long long i = columns.begin; i < columns.end; ++i)
-    store_column<Kv>({a, i / per_head, i % per_head * 8});
+  const Share columns = exec.columns(a.n_kv_heads * a.head_dim);
+  for (long long i = columns.begin; i < columns.end; i += 8)
+    store_column<Kv>({a, i / a.head_dim, i % a.head_dim});
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct Problem {
   long long gap = 0;       // elements between rows that belong to nobody
   long long page_gap = 0;  // the same between pages
   bool hostile = false;
+  Stored what = Stored::both;
   bool timed = false;
 };
 
@@ -83,17 +84,21 @@ inline Args args_of(const Problem& p, std::span<void* const> ptr) {
           .page_tokens = p.page_tokens,
           .page_stride = page_stride(p),
           .x_type = p.x_type,
-          .kv_type = p.kv_type};
+          .kv_type = p.kv_type,
+          .what = p.what};
 }
 
 // A row's output is where its slot says, not at its own index: there is no with_rows. Rounding is
 // exact, so conformance compares every byte of the cache, and says all that promise 1 would.
 inline Case make_case(const Problem& p) {
   Case c;
-  c.name = fmt::format("{}x{}x{}_page{}_{}_{}{}{}{}{}", p.n_rows, p.n_kv_heads, p.head_dim,
+  c.name = fmt::format("{}x{}x{}_page{}_{}_{}{}{}{}{}{}", p.n_rows, p.n_kv_heads, p.head_dim,
                        p.page_tokens, name_of(p.x_type), name_of(p.kv_type),
                        p.scattered ? "" : "_run", p.gap != 0 ? "_strided" : "",
-                       p.page_gap != 0 ? "_apart" : "", p.hostile ? "_hostile" : "");
+                       p.page_gap != 0 ? "_apart" : "", p.hostile ? "_hostile" : "",
+                       p.what == Stored::keys     ? "_keys"
+                       : p.what == Stored::values ? "_values"
+                                                  : "");
   c.timed = p.timed;
   c.ports = ports_of(p);
   c.bind = [p](std::span<void* const> ptr, ArgsBox& box) { put_args(box, args_of(p, ptr)); };
@@ -121,18 +126,20 @@ inline std::vector<Case> cases() {
       add({.n_rows = 9, .n_kv_heads = 2, .head_dim = 40, .page_gap = 96});
       add({.n_rows = 9, .n_kv_heads = 2, .head_dim = 40, .hostile = true});
       add({.n_rows = 0, .n_kv_heads = 2, .head_dim = 64});
+      for (const Stored what : {Stored::keys, Stored::values})
+        add({.n_rows = 9, .n_kv_heads = 2, .head_dim = 40, .what = what});
     }
   }
   for (long long rows : {1, 512}) {
     const bool scattered = false, timed = true;
-    out.push_back(
-        make_case({rows, 3, 64, 64, DType::f32, DType::f16, scattered, 0, 0, false, timed}));
-    out.push_back(
-        make_case({rows, 8, 128, 64, DType::f32, DType::f16, scattered, 0, 0, false, timed}));
-    out.push_back(
-        make_case({rows, 8, 128, 64, DType::f32, DType::bf16, scattered, 0, 0, false, timed}));
-    out.push_back(
-        make_case({rows, 8, 128, 64, DType::bf16, DType::bf16, scattered, 0, 0, false, timed}));
+    out.push_back(make_case(
+        {rows, 3, 64, 64, DType::f32, DType::f16, scattered, 0, 0, false, Stored::both, timed}));
+    out.push_back(make_case(
+        {rows, 8, 128, 64, DType::f32, DType::f16, scattered, 0, 0, false, Stored::both, timed}));
+    out.push_back(make_case(
+        {rows, 8, 128, 64, DType::f32, DType::bf16, scattered, 0, 0, false, Stored::both, timed}));
+    out.push_back(make_case(
+        {rows, 8, 128, 64, DType::bf16, DType::bf16, scattered, 0, 0, false, Stored::both, timed}));
   }
   return out;
 }

@@ -8,7 +8,8 @@
 namespace millrace::kv_store {
 
 inline Floor floor_of(const Args& a) {
-  const auto elems = 2.0 * static_cast<double>(a.n_rows * a.n_kv_heads * a.head_dim);
+  const double kinds = a.what == Stored::both ? 2 : 1;
+  const auto elems = kinds * static_cast<double>(a.n_rows * a.n_kv_heads * a.head_dim);
   return {
       .read_bytes = elems * format_of(a.x_type).block_bytes + 4.0 * static_cast<double>(a.n_rows),
       .write_bytes = elems * format_of(a.kv_type).block_bytes};

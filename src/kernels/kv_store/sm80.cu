@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) kv_store_kernel(Args a, int tile) {
   const long long row0 = static_cast<long long>(blockIdx.x) * tile, head = blockIdx.y;
   const auto dim = static_cast<int>(a.head_dim);
   const int parts = dim / kEach;  // of a head
-  for (int i = threadIdx.x; i < tile * parts; i += kThreads) {
+  for (int i = threadIdx.x; i < tile * parts && a.what != Stored::values; i += kThreads) {
     const long long row = row0 + i % tile;
     const Place to(a, row, head);
     if (!to.stored) continue;
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) kv_store_kernel(Args a, int tile) {
       store_several(a.k_pages, a.kv_type, to.block + (d + j) * a.page_tokens + to.place, one);
     }
   }
-  for (int i = threadIdx.x; i < tile * parts; i += kThreads) {
+  for (int i = threadIdx.x; i < tile * parts && a.what != Stored::keys; i += kThreads) {
     const long long row = row0 + i / parts;
     const Place to(a, row, head);
     if (!to.stored) continue;

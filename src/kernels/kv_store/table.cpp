@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/kv_store/cases.h"
+#include "kernels/kv_store/floor.h"
 #include "kernels/kv_store/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -40,6 +41,35 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+// Whole heads: what is stored then comes from the lane that made it.
+int64_t grain(const void* args) {
+  return static_cast<const Args*>(args)->head_dim;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.k = b.in.front().data;
+  a.v = b.in.back().data;
+  a.x_type = b.in[0].type;
+  a.slots = b.kv.slots;
+  a.k_pages = b.kv.k_pages;
+  a.v_pages = b.kv.v_pages;
+  a.kv_type = b.kv.type;
+  a.n_rows = b.in[0].n_rows;
+  a.x_stride = a.n_kv_heads * a.head_dim;
+  a.n_pages = b.kv.n_pages;
+  a.page_tokens = b.kv.page_tokens;
+  a.page_stride = b.kv.page_stride;
+}
+
+// Keys and then values: both.
+bool absorb(void* args, const void* next) {
+  auto& a = *static_cast<Args*>(args);
+  if (a.what != Stored::keys || static_cast<const Args*>(next)->what != Stored::values)
+    return false;
+  a.what = Stored::both;
+  return true;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -72,6 +102,10 @@ const Op kOp = {.name = "kv_store",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .splits = {.by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>,
+                .absorb = absorb};
 
 }  // namespace millrace::kv_store

@@ -25,19 +25,22 @@ constexpr int kGroups = kBlock / 4;  // of four k
 
 // Weights of 4 and 5 bits are multiplied as unsigned bytes by vpmaddubsw, and `depth` of its
 // results are summed in 16 bits before they widen: 8 * 2 * 15 * 127 and 4 * 2 * 31 * 127 fit. A
-// signed format's bias is taken off the integer sum. Q8_0 does not fit and is multiplied as int16,
-// signed.
+// signed format's bias is taken off the integer sum. Q8_0 and IQ4_NL do not fit and are multiplied
+// as int16, signed.
 struct Format {
   BlockLayout at;
   bool has_min = false, has_high = false;
+  bool is_signed = false;
+  bool table = false;  // a code is an index of kIq4Values
   int bias_shift = 0;  // where there is no minimum
   int depth = 8;
 };
-constexpr Format kQ8_0{.at = tiles16::kQ8_0, .bias_shift = 7};
+constexpr Format kQ8_0{.at = tiles16::kQ8_0, .is_signed = true};
 constexpr Format kQ4_0{.at = tiles16::kQ4_0, .bias_shift = 3};
 constexpr Format kQ4_1{.at = tiles16::kQ4_1, .has_min = true};
 constexpr Format kQ5_0{.at = tiles16::kQ5_0, .has_high = true, .bias_shift = 4, .depth = 4};
 constexpr Format kQ5_1{.at = tiles16::kQ5_1, .has_min = true, .has_high = true, .depth = 4};
+constexpr Format kIq4Nl{.at = tiles16::kIq4Nl, .is_signed = true, .table = true};
 
 // An expanded block of a tile: the weights, f32 d[16], f32 m[16] where there is a minimum.
 constexpr int kByteWeights = 64 * kGroups;
@@ -65,8 +68,13 @@ template <const Format& F, int V>
           _mm256_or_si256(nibbles.high, fifth_bits<V + 4>(high))};
 }
 
-[[gnu::always_inline]] inline __m256i unbiased(__m256i bytes) {
-  return _mm256_xor_si256(bytes, _mm256_set1_epi8(-128));
+// Half a tile's signed weights of group g.
+template <const Format& F>
+[[gnu::always_inline]] inline __m256i signed_at(const std::byte* block, int half, int g) {
+  const std::byte* q = block + F.at.q + 32 * half;
+  if constexpr (!F.table) return _mm256_xor_si256(bytes_at(q + 64 * g), _mm256_set1_epi8(-128));
+  const __m256i both = bytes_at(q + 64 * (g % 4));
+  return iq4_values(g < 4 ? low_nibbles(both) : high_nibbles(both));
 }
 
 // The end of a block for 8 outputs of a row.
@@ -106,17 +114,14 @@ template <const Format& F>
   return _mm256_sub_epi32(dot, _mm256_set1_epi32(xsum << F.bias_shift));
 }
 
-[[gnu::always_inline]] inline __m256i dot_of_q8_0(const std::byte* block, int half,
-                                                  const std::byte* q) {
-  __m256i even = _mm256_setzero_si256(), odd = even;
+template <const Format& F>
+[[gnu::always_inline]] inline __m256i dot_of_signed(const std::byte* block, int half,
+                                                    const std::byte* q) {
+  __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
 #pragma GCC unroll 8
-  for (int g = 0; g < kGroups; ++g) {
-    const Wide w = widen(unbiased(bytes_at(block + kQ8_0.at.q + 64 * g + 32 * half)));
-    const Wide x = widen(words_of(q + 4 * g));
-    even = _mm256_add_epi32(even, _mm256_madd_epi16(w.even, x.even));
-    odd = _mm256_add_epi32(odd, _mm256_madd_epi16(w.odd, x.odd));
-  }
-  return _mm256_add_epi32(even, odd);
+  for (int g = 0; g < kGroups; ++g)
+    sum[g % 2] = add_signed(signed_at<F>(block, half, g), words_of(q + 4 * g), sum[g % 2]);
+  return _mm256_add_epi32(sum[0], sum[1]);
 }
 
 // How far ahead of a one-row product the weight is fetched.
@@ -127,8 +132,8 @@ template <const Format& F>
                                                const quantize::Row& x, long long b, __m256 acc) {
   const auto* q = reinterpret_cast<const std::byte*>(x.q + b * kBlock);
   __m256i dot;
-  if constexpr (F.bias_shift == 7)
-    dot = dot_of_q8_0(block, half, q);
+  if constexpr (F.is_signed)
+    dot = dot_of_signed<F>(block, half, q);
   else
     dot = dot_of<F>(block, half, q, x.sum[b]);
   return add_dot<F>(block, half, dot, x, b, acc);
@@ -188,7 +193,7 @@ void prepare(const Args& a, long long first, long long n, std::byte* extra, std:
 }
 
 // A row's block as 8 words of even pairs, then 8 of odd ones.
-void prepare_q8_0(const Args& a, long long first, long long n, std::byte*, std::byte* wide) {
+void prepare_words(const Args& a, long long first, long long n, std::byte*, std::byte* wide) {
   for (long long r = first; r < first + n; ++r) {
     const auto* q = reinterpret_cast<const std::byte*>(quantize::row_at(a.x, a.k, r).q);
     for (long long i = 0; i < a.k; i += kBlock, wide += 2 * kBlock) {
@@ -229,12 +234,13 @@ void expand(const std::byte* tile, const Run& run, std::byte* out, long long out
 }
 
 // Weights [pair of k][16 outputs][2], in the order of a wide row's words.
-void expand_q8_0(const std::byte* tile, const Run& run, std::byte* out, long long out_stride) {
-  tile += run.first * kQ8_0.at.bytes;
-  for (long long b = 0; b < run.n; ++b, tile += kQ8_0.at.bytes, out += out_stride) {
+template <const Format& F>
+void expand_words(const std::byte* tile, const Run& run, std::byte* out, long long out_stride) {
+  tile += run.first * F.at.bytes;
+  for (long long b = 0; b < run.n; ++b, tile += F.at.bytes, out += out_stride) {
 #pragma GCC unroll 16
     for (int i = 0; i < 2 * kGroups; ++i) {  // half a group
-      const Wide w = widen(unbiased(bytes_at(tile + kQ8_0.at.q + 32 * i)));
+      const Wide w = widen(signed_at<F>(tile, i % 2, i / 2));
       put(out + 32 * i, w.even);
       put(out + 32 * i + kWideWeights / 2, w.odd);
     }
@@ -351,20 +357,21 @@ void multiply_rows(const Product& p) {
   }
 }
 
-// Half a packed tile of Q8_0 times R rows, widened as it passes: for a few rows cheaper than
-// writing it down first.
-template <int R>
+// Half a packed tile of signed weights times R rows, widened as it passes: for a few rows cheaper
+// than writing it down first.
+template <const Format& F, int R>
 [[gnu::always_inline]] inline void multiply_packed_half(const Product& p, int half) {
   At<R> q(p.x.q, p.x.q_stride), dx(p.x.dx, p.x.dx_stride);
   __m256 acc[R] = {};
   const std::byte* block = p.w;
-  for (long long b = 0; b < p.n_blocks; ++b, block += kQ8_0.at.bytes) {
+  for (long long b = 0; b < p.n_blocks; ++b, block += F.at.bytes) {
     asm("" : "+m"(acc));  // they wait in memory
     __m256i sum[R];
 #pragma GCC unroll 8
     for (int g = 0; g < kGroups; ++g) {
-      if (half == 0 && g % 2 == 0) _mm_prefetch(block + kAhead + 64 * g, _MM_HINT_T0);
-      const Wide w = widen(unbiased(bytes_at(block + kQ8_0.at.q + 64 * g + 32 * half)));
+      if (half == 0 && g % 2 == 0 && 64 * g < F.at.bytes)
+        _mm_prefetch(block + kAhead + 64 * g, _MM_HINT_T0);
+      const Wide w = widen(signed_at<F>(block, half, g));
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const __m256i even = _mm256_madd_epi16(w.even, words_of(q[r] + 4 * g));
@@ -387,11 +394,13 @@ template <int R>
     store(p.y + r * p.y_stride + kHalf * half, p.n_live - kHalf * half, acc[r]);
 }
 
-template <int R>
+template <const Format& F, int R>
 void multiply_packed(const Product& p) {
-  multiply_packed_half<R>(p, 0);
-  if (p.n_live > kHalf) multiply_packed_half<R>(p, 1);
+  multiply_packed_half<F, R>(p, 0);
+  if (p.n_live > kHalf) multiply_packed_half<F, R>(p, 1);
 }
+
+constexpr int kFewRows = 8;  // of one multiply_packed
 
 template <class Kind, int... R>
 void multiply_in(const Product& p, int n_rows, std::integer_sequence<int, R...>) {
@@ -426,35 +435,42 @@ constexpr tiles16::TileKernel kernel_for() {
           .multiply_packed = nullptr};
 }
 
-void multiply_few(const Product& p, int n_rows, int) {
+template <const Format& F, int... R>
+void multiply_few_in(const Product& p, int n_rows, std::integer_sequence<int, R...>) {
   using Call = void (*)(const Product&);
-  static constexpr Call kCalls[] = {multiply_packed<1>, multiply_packed<2>, multiply_packed<3>,
-                                    multiply_packed<4>, multiply_packed<5>, multiply_packed<6>,
-                                    multiply_packed<7>, multiply_packed<8>};
+  static constexpr Call kCalls[] = {multiply_packed<F, R + 1>...};
   kCalls[n_rows - 1](p);
 }
 
-constexpr tiles16::TileKernel q8_0_kernel() {
-  tiles16::TileKernel kernel = kernel_for<kQ8_0, Words>();
+template <const Format& F>
+void multiply_few(const Product& p, int n_rows, int) {
+  multiply_few_in<F>(p, n_rows, std::make_integer_sequence<int, kFewRows>());
+}
+
+template <const Format& F>
+constexpr tiles16::TileKernel signed_kernel() {
+  tiles16::TileKernel kernel = kernel_for<F, Words>();
   kernel.packed_rows = 16;
-  kernel.max_packed_rows = 8;
+  kernel.max_packed_rows = kFewRows;
   kernel.max_packed_tiles = 1;
-  kernel.multiply_packed = multiply_few;
-  kernel.prepare = prepare_q8_0;
-  kernel.expand = expand_q8_0;
+  kernel.multiply_packed = multiply_few<F>;
+  kernel.prepare = prepare_words;
+  kernel.expand = expand_words<F>;
   return kernel;
 }
 
-// In DType's order, from q8_0.
-constexpr std::array kKernels = {q8_0_kernel(), kernel_for<kQ4_0, Bytes<false, kQ4_0.depth>>(),
-                                 kernel_for<kQ4_1, Bytes<true, kQ4_1.depth>>(),
-                                 kernel_for<kQ5_0, Bytes<false, kQ5_0.depth>>(),
-                                 kernel_for<kQ5_1, Bytes<true, kQ5_1.depth>>()};
+constexpr tiles16::TypedKernel kKernels[] = {
+    {DType::q8_0, signed_kernel<kQ8_0>()},
+    {DType::q4_0, kernel_for<kQ4_0, Bytes<false, kQ4_0.depth>>()},
+    {DType::q4_1, kernel_for<kQ4_1, Bytes<true, kQ4_1.depth>>()},
+    {DType::q5_0, kernel_for<kQ5_0, Bytes<false, kQ5_0.depth>>()},
+    {DType::q5_1, kernel_for<kQ5_1, Bytes<true, kQ5_1.depth>>()},
+    {DType::iq4_nl, signed_kernel<kIq4Nl>()}};
 
 }  // namespace
 
 const tiles16::TileKernel& kernel_of(DType type) {
-  return kKernels[static_cast<size_t>(type) - static_cast<size_t>(DType::q8_0)];
+  return tiles16::kernel_in(kKernels, type);
 }
 
 size_t workspace_bytes(const Args& a, int n_lanes) {

@@ -22,12 +22,6 @@ constexpr int kAhead = 2048;              // how far one row fetches ahead in ea
 [[gnu::always_inline]] inline __m256i four_at(const signed char* q) {
   return words_of(reinterpret_cast<const std::byte*>(q));
 }
-[[gnu::always_inline]] inline __m256i low_nibbles(__m256i line) {
-  return _mm256_and_si256(line, _mm256_set1_epi8(15));
-}
-[[gnu::always_inline]] inline __m256i high_nibbles(__m256i line) {
-  return low_nibbles(_mm256_srli_epi16(line, 4));
-}
 [[gnu::always_inline]] inline __m256i join(__m256i nibbles, __m256i bits, __m256i mask) {
   return _mm256_or_si256(nibbles, _mm256_and_si256(bits, mask));
 }
@@ -42,6 +36,7 @@ template <DType kType>
   const __m256i line = bytes_at(block + 64 * (v % 4));
   const __m256i nibbles = v < 4 ? low_nibbles(line) : high_nibbles(line);
   if constexpr (kType == DType::q4_k) return nibbles;
+  if constexpr (kType == DType::iq4_xs) return iq4_values(nibbles);
   if constexpr (kType == DType::q5_k)
     return join(nibbles, shifted(bytes_at(block + kNibbleBytes), 4 - v), _mm256_set1_epi8(16));
   const __m256i bits = bytes_at(block + kNibbleBytes + 64 * (v / 4));
@@ -217,10 +212,63 @@ struct Q6K {
   }
 };
 
+struct Iq4Xs {
+  static constexpr DType kType = DType::iq4_xs;
+
+  struct Side {
+    [[gnu::always_inline]] Side(const quantize::Row&, long long) {}
+  };
+
+  // d * (scale - 32) of the eight blocks.
+  struct Scales {
+    __m256 dw[kBlocks];
+
+    [[gnu::always_inline]] void load(const std::byte*, const std::byte* super, long long,
+                                     int half) {
+      const __m256 d = f16_at(super + 16 * half);
+      const auto* high_at = reinterpret_cast<const __m128i*>(super + 32 + 16 * half);
+      const __m256i high = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(high_at)), 4);
+      const __m256i low = bytes_at(super + 64 + 32 * half);
+#pragma GCC unroll 8
+      for (int b = 0; b < kBlocks; ++b) {
+        const __m256i four = _mm256_and_si256(_mm256_srli_epi32(low, 4 * b), _mm256_set1_epi32(15));
+        const __m256i six = join(four, _mm256_srli_epi32(high, 2 * b), _mm256_set1_epi32(0x30));
+        const __m256i scale = _mm256_sub_epi32(six, _mm256_set1_epi32(32));
+        dw[b] = _mm256_mul_ps(d, _mm256_cvtepi32_ps(scale));
+      }
+    }
+  };
+
+  [[gnu::always_inline]] static __m256 add_block(const std::byte* block, const Scales& scales,
+                                                 int b, const signed char* q, float dx, const Side&,
+                                                 __m256 acc) {
+    __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroups; ++v)
+      sum[v % 2] = add_signed(vector_at<kType>(block, v), four_at(q + 4 * v), sum[v % 2]);
+    const __m256 dot = _mm256_cvtepi32_ps(_mm256_add_epi32(sum[0], sum[1]));
+    return _mm256_fmadd_ps(_mm256_mul_ps(scales.dw[b], _mm256_set1_ps(dx)), dot, acc);
+  }
+
+  // As IQ4_NL is expanded.
+  static constexpr int kExpandedWeights = 128 * kGroups;
+  [[gnu::always_inline]] static void expand_block(const std::byte* block, const Scales& scales,
+                                                  int b, std::byte* out) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroups; ++v) {
+      const Wide w = widen(vector_at<kType>(block, v));
+      put(out + 64 * v, w.even);
+      put(out + 64 * v + kExpandedWeights / 2, w.odd);
+    }
+    _mm256_store_ps(reinterpret_cast<float*>(out + kExpandedWeights), scales.dw[b]);
+  }
+};
+
 // One tile of each of the first S streams, the i-th from its beginning.
 template <class Format, int S>
 void one_row_tiles(const Args& a, const tiles16::Streams& streams, long long i) {
   constexpr int kBlockBytes = kquant_block_bytes(Format::kType);
+  constexpr int kHeaderBytes = kquant_header_bytes(Format::kType);
   const quantize::Row x = quantize::row_at(a.x, a.k, 0);
   const long long tile_bytes = kquant_tile_bytes(Format::kType, a.k);
   const std::byte *tile[S], *at[S];
@@ -234,8 +282,8 @@ void one_row_tiles(const Args& a, const tiles16::Streams& streams, long long i) 
   }
   for (long long super = 0; super < a.k / kSuper; ++super) {
     const typename Format::Side side(x, super * kBlocks);
-    for (int s = 0; s < S; ++s, at[s - 1] += kSuperHeader) {
-      fetch<kSuperHeader>(at[s]);
+    for (int s = 0; s < S; ++s, at[s - 1] += kHeaderBytes) {
+      fetch<kHeaderBytes>(at[s]);
       for (int h = 0; h < 2; ++h) scales[s][h].load(tile[s], at[s], super, h);
     }
     for (int b = 0; b < kBlocks; ++b) {
@@ -274,7 +322,7 @@ void expand(const std::byte* tile, const Run& run, std::byte* out, long long out
     const std::byte* super = super_at<Format::kType>(tile, s, run.k);
     typename Format::Scales scales[2];
     for (int h = 0; h < 2; ++h) scales[h].load(tile, super, s, h);
-    const std::byte* block = super + kSuperHeader;
+    const std::byte* block = super + kquant_header_bytes(Format::kType);
     for (int b = 0; b < kBlocks; ++b, out += out_stride) {
       for (int h = 0; h < 2; ++h) Format::expand_block(block + 32 * h, scales[h], b, out + 32 * h);
       block += kquant_block_bytes(Format::kType);
@@ -297,6 +345,7 @@ tiles16::TileKernel kernel_like(DType like) {
 tiles16::TileKernel kernel_for(DType type) {
   if (type == DType::q4_k) return kernel_like<WithMin<DType::q4_k>>(DType::q4_1);
   if (type == DType::q5_k) return kernel_like<WithMin<DType::q5_k>>(DType::q5_1);
+  if (type == DType::iq4_xs) return kernel_like<Iq4Xs>(DType::iq4_nl);
   return kernel_like<Q6K>(DType::q8_0);
 }
 

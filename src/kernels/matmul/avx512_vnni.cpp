@@ -23,16 +23,23 @@ using tiles16::Run;
 struct Format {
   BlockLayout at;
   bool has_min = false, has_high = false;
-  int bias_shift = 0;  // where there is no minimum
+  bool whole_bytes = false;  // q is stored so, else in nibbles
+  bool table = false;        // a code is an index of kIq4Values
+  int bias_shift = 0;        // where there is no minimum
   // The registers' share of a product with few rows: decoding a weight pays off over many rows, but
   // each row's load pays off over many tiles. Q8_0 needs no decoding.
   int packed_tiles = 2, packed_rows = 8;
 };
-constexpr Format kQ8_0{.at = tiles16::kQ8_0, .bias_shift = 7, .packed_tiles = 3, .packed_rows = 4};
+constexpr Format kQ8_0{.at = tiles16::kQ8_0,
+                       .whole_bytes = true,
+                       .bias_shift = 7,
+                       .packed_tiles = 3,
+                       .packed_rows = 4};
 constexpr Format kQ4_0{.at = tiles16::kQ4_0, .bias_shift = 3};
 constexpr Format kQ4_1{.at = tiles16::kQ4_1, .has_min = true};
 constexpr Format kQ5_0{.at = tiles16::kQ5_0, .has_high = true, .bias_shift = 4};
 constexpr Format kQ5_1{.at = tiles16::kQ5_1, .has_min = true, .has_high = true};
+constexpr Format kIq4Nl{.at = tiles16::kIq4Nl, .table = true, .bias_shift = 7};
 
 constexpr int expanded_bytes(bool has_min) {
   return 64 * (kGroups + 1 + (has_min ? 1 : 0));
@@ -50,12 +57,13 @@ struct Pair {
 };
 template <const Format& F, int V>
 [[gnu::always_inline]] inline Pair pair_of(const std::byte* block, __m512i fifth) {
-  if constexpr (F.bias_shift == 7)
+  if constexpr (F.whole_bytes)
     return {bytes_at(block + F.at.q + 64 * V), bytes_at(block + F.at.q + 64 * (V + 4))};
   const __m512i low4 = _mm512_set1_epi8(0x0f), bit4 = _mm512_set1_epi8(0x10);
   __m512i q = bytes_at(block + F.at.q + 64 * V);
   asm("" : "+v"(q));  // one load for both nibbles: half of the blocks straddle cache lines
   const Pair nibbles{_mm512_and_si512(q, low4), _mm512_and_si512(_mm512_srli_epi16(q, 4), low4)};
+  if constexpr (F.table) return {iq4_values(nibbles.low), iq4_values(nibbles.high)};
   if constexpr (!F.has_high) return nibbles;
   constexpr int kOr = 0xf8;  // a | (b & c)
   return {_mm512_ternarylogic_epi64(nibbles.low, high_bits<V>(fifth), bit4, kOr),
@@ -297,14 +305,15 @@ constexpr tiles16::TileKernel kernel_for() {
           .multiply_packed = multiply_few<F>};
 }
 
-// In DType's order, from q8_0.
-constexpr std::array kKernels = {kernel_for<kQ8_0>(), kernel_for<kQ4_0>(), kernel_for<kQ4_1>(),
-                                 kernel_for<kQ5_0>(), kernel_for<kQ5_1>()};
+constexpr tiles16::TypedKernel kKernels[] = {
+    {DType::q8_0, kernel_for<kQ8_0>()}, {DType::q4_0, kernel_for<kQ4_0>()},
+    {DType::q4_1, kernel_for<kQ4_1>()}, {DType::q5_0, kernel_for<kQ5_0>()},
+    {DType::q5_1, kernel_for<kQ5_1>()}, {DType::iq4_nl, kernel_for<kIq4Nl>()}};
 
 }  // namespace
 
 const tiles16::TileKernel& kernel_of(DType type) {
-  return kKernels[static_cast<size_t>(type) - static_cast<size_t>(DType::q8_0)];
+  return tiles16::kernel_in(kKernels, type);
 }
 
 size_t workspace_bytes(const Args& a, int n_lanes) {

@@ -7,8 +7,8 @@
 #include "kernels/matmul/tiles_avx512.h"
 #include "kernels/quantize/row.h"
 
-// A format here is a struct with the bytes of its parts and: what of x a superblock wants beside
-// its q (Side), one superblock of one row (add_super), and a run of blocks expanded for many rows.
+// A format here is a struct that knows its codes and: what of x a superblock wants beside its q
+// (Side), a superblock's scales (Scales), one block of one row, and one block expanded for many.
 MILLRACE_TARGET_AVX512_VNNI
 namespace millrace::matmul::avx512_vnni {
 namespace {
@@ -47,6 +47,7 @@ template <DType kType>
   const __m512i line = bytes_at(block + 64 * (v % 4));
   const __m512i nibbles = v < 4 ? low_nibbles(line) : high_nibbles(line);
   if constexpr (kType == DType::q4_k) return nibbles;
+  if constexpr (kType == DType::iq4_xs) return iq4_values(nibbles);
   if constexpr (kType == DType::q5_k)
     return join(nibbles, shifted(bytes_at(block + kNibbleBytes), 4 - v), _mm512_set1_epi8(16));
   const __m512i bits = bytes_at(block + kNibbleBytes + 64 * (v / 4));
@@ -81,33 +82,10 @@ template <DType kType>
   return tile + kquant_head_bytes(kType, k) + s * kquant_super_bytes(kType);
 }
 
-// Q4_K and Q5_K: d * scale and dmin * minimum of a superblock's eight blocks.
-struct MinScales {
-  __m512 dw[kBlocks], mw[kBlocks];
-
-  [[gnu::always_inline]] void load(const std::byte*, const std::byte* super, long long) {
-    const __m512 d = f16_at(super), dmin = f16_at(super + 32);
-    const __m512i w0 = bytes_at(super + 64), w1 = bytes_at(super + 128), w2 = bytes_at(super + 192);
-    const __m512i six = _mm512_set1_epi8(0x3f), high = _mm512_set1_epi8(0x30);
-    put(dw, d, _mm512_and_si512(w0, six));
-    put(dw + 4, d, join(low_nibbles(w2), _mm512_srli_epi16(w0, 2), high));
-    put(mw, dmin, _mm512_and_si512(w1, six));
-    put(mw + 4, dmin, join(high_nibbles(w2), _mm512_srli_epi16(w1, 2), high));
-  }
-  [[gnu::always_inline]] static void put(__m512* out, __m512 d, __m512i bytes) {
-#pragma GCC unroll 4
-    for (unsigned i = 0; i < 4; ++i) {
-      const __m512i byte =
-          _mm512_and_si512(_mm512_srli_epi32(bytes, 8 * i), _mm512_set1_epi32(255));
-      out[i] = _mm512_mul_ps(d, _mm512_cvtepi32_ps(byte));
-    }
-  }
-};
-
 template <DType kWeight>
 struct WithMin {
   static constexpr DType kType = kWeight;
-  using Scales = MinScales;
+  static constexpr bool kMin = true;
 
   // dx * float(xsum) of each block.
   struct Side {
@@ -117,6 +95,34 @@ struct WithMin {
       const __m256i sum = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x.sum + b));
       const __m256 dx = _mm256_loadu_ps(x.scale + b);
       _mm256_store_ps(dx_sum, _mm256_mul_ps(dx, _mm256_cvtepi32_ps(sum)));
+    }
+  };
+
+  // d * scale and dmin * minimum of the eight blocks.
+  struct Scales {
+    __m512 dw[kBlocks], mw[kBlocks];
+
+    [[gnu::always_inline]] void load(const std::byte*, const std::byte* super, long long) {
+      const __m512 d = f16_at(super), dmin = f16_at(super + 32);
+      const std::byte* words = super + 64;
+      const __m512i w0 = bytes_at(words), w1 = bytes_at(words + 64), w2 = bytes_at(words + 128);
+      const __m512i six = _mm512_set1_epi8(0x3f), high = _mm512_set1_epi8(0x30);
+      put(dw, d, _mm512_and_si512(w0, six));
+      put(dw + 4, d, join(low_nibbles(w2), _mm512_srli_epi16(w0, 2), high));
+      put(mw, dmin, _mm512_and_si512(w1, six));
+      put(mw + 4, dmin, join(high_nibbles(w2), _mm512_srli_epi16(w1, 2), high));
+    }
+    [[gnu::always_inline]] static void put(__m512* out, __m512 d, __m512i bytes) {
+#pragma GCC unroll 4
+      for (unsigned i = 0; i < 4; ++i) {
+        const __m512i byte =
+            _mm512_and_si512(_mm512_srli_epi32(bytes, 8 * i), _mm512_set1_epi32(255));
+        out[i] = _mm512_mul_ps(d, _mm512_cvtepi32_ps(byte));
+      }
+    }
+    // -(dmin * m)
+    [[gnu::always_inline]] __m512 min(int b) const {
+      return _mm512_xor_ps(mw[b], _mm512_set1_ps(-0.0f));
     }
   };
 
@@ -131,36 +137,83 @@ struct WithMin {
     return _mm512_fnmadd_ps(scales.mw[b], _mm512_set1_ps(side.dx_sum[b]), acc);
   }
 
-  // As Q4_1 is expanded: the minimum is mw = -(dmin * m).
-  static void expand(const std::byte* tile, const Run& run, std::byte* out, long long out_stride) {
-    const __m512 minus = _mm512_set1_ps(-0.0f);
-    for (long long s = run.first / kBlocks; s < (run.first + run.n) / kBlocks; ++s) {
-      const std::byte* super = super_at<kType>(tile, s, run.k);
-      Scales scales;
-      scales.load(tile, super, s);
-      const std::byte* block = super + kSuperHeader;
-      for (int b = 0; b < kBlocks; ++b, block += kquant_block_bytes(kType), out += out_stride) {
-        expand_codes<kType>(block, out);
-        _mm512_store_ps(out + kCodeBytes, scales.dw[b]);
-        _mm512_store_ps(out + kCodeBytes + 64, _mm512_xor_ps(scales.mw[b], minus));
+  // As Q4_1 is expanded.
+  [[gnu::always_inline]] static void expand_block(const std::byte* block, const Scales& scales,
+                                                  int b, std::byte* out) {
+    expand_codes<kType>(block, out);
+    _mm512_store_ps(out + kCodeBytes, scales.dw[b]);
+    _mm512_store_ps(out + kCodeBytes + 64, scales.min(b));
+  }
+};
+
+// The table's values are taken plus 128: the dots start at -128 * sum of x.
+struct Iq4Xs {
+  static constexpr DType kType = DType::iq4_xs;
+  static constexpr bool kMin = false;
+
+  struct Side {
+    alignas(32) int bias[kBlocks];
+
+    [[gnu::always_inline]] Side(const quantize::Row& x, long long b) {
+      for (int i = 0; i < kBlocks; ++i) bias[i] = -128 * x.sum[b + i];
+    }
+  };
+
+  // d * (scale - 32) of the eight blocks.
+  struct Scales {
+    __m512 dw[kBlocks];
+
+    [[gnu::always_inline]] void load(const std::byte*, const std::byte* super, long long) {
+      const __m512 d = f16_at(super);
+      const auto* high_at = reinterpret_cast<const __m256i*>(super + 32);
+      const __m512i high = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(high_at)), 4);
+      const __m512i low = bytes_at(super + 64);
+#pragma GCC unroll 8
+      for (unsigned b = 0; b < kBlocks; ++b) {
+        const __m512i four = _mm512_and_si512(_mm512_srli_epi32(low, 4 * b), _mm512_set1_epi32(15));
+        const __m512i six = join(four, _mm512_srli_epi32(high, 2 * b), _mm512_set1_epi32(0x30));
+        const __m512i scale = _mm512_sub_epi32(six, _mm512_set1_epi32(32));
+        dw[b] = _mm512_mul_ps(d, _mm512_cvtepi32_ps(scale));
       }
     }
+    [[gnu::always_inline]] __m512 min(int b) const {
+      return dw[b];
+    }  // there is none
+  };
+
+  [[gnu::always_inline]] static __m512 add_block(const std::byte* block, const Scales& scales,
+                                                 int b, const signed char* q, float dx,
+                                                 const Side& side, __m512 acc) {
+    const __m512i bias = _mm512_set1_epi32(side.bias[b]), zero = _mm512_setzero_si512();
+    const __m512i dot =
+        _mm512_add_epi32(dot_half<kType>(block, 0, q, bias), dot_half<kType>(block, 1, q, zero));
+    const __m512 dwx = _mm512_mul_ps(scales.dw[b], _mm512_set1_ps(dx));
+    return _mm512_fmadd_ps(dwx, _mm512_cvtepi32_ps(dot), acc);
+  }
+
+  // As IQ4_NL is expanded.
+  [[gnu::always_inline]] static void expand_block(const std::byte* block, const Scales& scales,
+                                                  int b, std::byte* out) {
+    expand_codes<kType>(block, out);
+    _mm512_store_ps(out + kCodeBytes, scales.dw[b]);
   }
 };
 
 // A few rows: a vector is decoded just before it is multiplied. That the tiles' addresses seem to
 // depend on the sums so far keeps g++ from decoding all vectors first and spilling them.
-template <DType kType, int T, int R>
+template <class Format, int T, int R>
 void multiply_packed(const Product& p) {
-  Sums<T, R, true> sums(p);
+  constexpr DType kType = Format::kType;
+  constexpr int kHeaderBytes = kquant_header_bytes(kType), kBlockBytes = kquant_block_bytes(kType);
+  Sums<T, R, Format::kMin> sums(p);
   const std::byte* tile[T];
 #pragma GCC unroll 2
   for (int t = 0; t < T; ++t) tile[t] = p.w + t * p.n_blocks / kBlocks * kquant_super_bytes(kType);
   for (long long s = 0; s < p.n_blocks / kBlocks; ++s) {
-    MinScales scales[T];
+    typename Format::Scales scales[T];
 #pragma GCC unroll 2
-    for (int t = 0; t < T; ++t, tile[t - 1] += kSuperHeader) {
-      fetch<kSuperHeader>(tile[t]);
+    for (int t = 0; t < T; ++t, tile[t - 1] += kHeaderBytes) {
+      fetch<kHeaderBytes>(tile[t]);
       scales[t].load(nullptr, tile[t], s);
     }
     for (int b = 0; b < kBlocks; ++b) {
@@ -178,10 +231,10 @@ void multiply_packed(const Product& p) {
       __m512 d[T], m[T];
 #pragma GCC unroll 2
       for (int t = 0; t < T; ++t) {
-        fetch<kquant_block_bytes(kType)>(tile[t]);
-        tile[t] += kquant_block_bytes(kType);
+        fetch<kBlockBytes>(tile[t]);
+        tile[t] += kBlockBytes;
         d[t] = scales[t].dw[b];
-        m[t] = _mm512_xor_ps(scales[t].mw[b], _mm512_set1_ps(-0.0f));
+        m[t] = scales[t].min(b);
       }
       sums.end_block(d, m);
     }
@@ -191,17 +244,17 @@ void multiply_packed(const Product& p) {
 
 constexpr int kFewRows = 8, kFewTiles = 2;
 
-template <DType kType, int T, int... R>
+template <class Format, int T, int... R>
 constexpr auto packed_calls(std::integer_sequence<int, R...>) {
   using Call = void (*)(const Product&);
-  return std::array<Call, sizeof...(R)>{multiply_packed<kType, T, R + 1>...};
+  return std::array<Call, sizeof...(R)>{multiply_packed<Format, T, R + 1>...};
 }
 
-template <DType kType>
+template <class Format>
 void multiply_few(const Product& p, int n_rows, int n_tiles) {
   constexpr auto kRows = std::make_integer_sequence<int, kFewRows>();
-  static constexpr std::array kCalls = {packed_calls<kType, 1>(kRows),
-                                        packed_calls<kType, 2>(kRows)};
+  static constexpr std::array kCalls = {packed_calls<Format, 1>(kRows),
+                                        packed_calls<Format, 2>(kRows)};
   kCalls[static_cast<size_t>(n_tiles - 1)][static_cast<size_t>(n_rows - 1)](p);
 }
 
@@ -255,18 +308,12 @@ struct Q6K {
 
   // Codes, then the two halves' scales and d, in f32.
   static constexpr int kExpandedBytes = kCodeBytes + 3 * 64;
-  static void expand(const std::byte* tile, const Run& run, std::byte* out, long long out_stride) {
-    for (long long s = run.first / kBlocks; s < (run.first + run.n) / kBlocks; ++s) {
-      const std::byte* super = super_at<kType>(tile, s, run.k);
-      const __m512 d = f16_at(tile + 32 * s);
-      const std::byte* block = super + kSuperHeader;
-      for (int b = 0; b < kBlocks; ++b, block += kquant_block_bytes(kType), out += out_stride) {
-        expand_codes<kType>(block, out);
-        _mm512_store_ps(out + kCodeBytes, scale_at(super, b, 0));
-        _mm512_store_ps(out + kCodeBytes + 64, scale_at(super, b, 1));
-        _mm512_store_ps(out + kCodeBytes + 128, d);
-      }
-    }
+  [[gnu::always_inline]] static void expand_block(const std::byte* block, const Scales& scales,
+                                                  int b, std::byte* out) {
+    expand_codes<kType>(block, out);
+    _mm512_store_ps(out + kCodeBytes, scale_at(scales.super, b, 0));
+    _mm512_store_ps(out + kCodeBytes + 64, scale_at(scales.super, b, 1));
+    _mm512_store_ps(out + kCodeBytes + 128, scales.d);
   }
 
   static void prepare(const Args& a, long long first, long long n, std::byte* extra, std::byte*) {
@@ -372,6 +419,7 @@ void multiply_six_rows(const Product& p, int n_rows, int n_tiles) {
 template <class Format, int S>
 void one_row_tiles(const Args& a, const tiles16::Streams& streams, long long i) {
   constexpr int kBlockBytes = kquant_block_bytes(Format::kType);
+  constexpr int kHeaderBytes = kquant_header_bytes(Format::kType);
   const quantize::Row x = quantize::row_at(a.x, a.k, 0);
   const long long tile_bytes = kquant_tile_bytes(Format::kType, a.k);
   const std::byte *tile[S], *at[S];
@@ -385,8 +433,8 @@ void one_row_tiles(const Args& a, const tiles16::Streams& streams, long long i) 
   }
   for (long long super = 0; super < a.k / kSuper; ++super) {
     const typename Format::Side side(x, super * kBlocks);
-    for (int s = 0; s < S; ++s, at[s - 1] += kSuperHeader) {
-      fetch<kSuperHeader>(at[s]);
+    for (int s = 0; s < S; ++s, at[s - 1] += kHeaderBytes) {
+      fetch<kHeaderBytes>(at[s]);
       scales[s].load(tile[s], at[s], super);
     }
     for (int b = 0; b < kBlocks; ++b) {
@@ -416,26 +464,42 @@ void one_row(const Args& a, long long tile, long long tile_end) {
 }
 
 template <class Format>
+void expand(const std::byte* tile, const Run& run, std::byte* out, long long out_stride) {
+  for (long long s = run.first / kBlocks; s < (run.first + run.n) / kBlocks; ++s) {
+    const std::byte* super = super_at<Format::kType>(tile, s, run.k);
+    typename Format::Scales scales;
+    scales.load(tile, super, s);
+    const std::byte* block = super + kquant_header_bytes(Format::kType);
+    for (int b = 0; b < kBlocks; ++b, out += out_stride) {
+      Format::expand_block(block, scales, b, out);
+      block += kquant_block_bytes(Format::kType);
+    }
+  }
+}
+
+template <class Format>
 constexpr long long tile_bytes(long long k) {
   return kquant_tile_bytes(Format::kType, k);
 }
 
+// Multiplied as `like` is, once expanded.
 template <class Format>
-tiles16::TileKernel kernel_with_min() {
-  tiles16::TileKernel kernel = kernel_of(DType::q4_1);
+tiles16::TileKernel kernel_like(DType like) {
+  tiles16::TileKernel kernel = kernel_of(like);
   kernel.tile_bytes = tile_bytes<Format>;
   kernel.unit_blocks = kBlocks;
   kernel.max_packed_rows = kFewRows;
   kernel.max_packed_tiles = kFewTiles;
   kernel.one_row = one_row<Format>;
-  kernel.multiply_packed = multiply_few<Format::kType>;
-  kernel.expand = Format::expand;
+  kernel.multiply_packed = multiply_few<Format>;
+  kernel.expand = expand<Format>;
   return kernel;
 }
 
 tiles16::TileKernel kernel_for(DType type) {
-  if (type == DType::q4_k) return kernel_with_min<WithMin<DType::q4_k>>();
-  if (type == DType::q5_k) return kernel_with_min<WithMin<DType::q5_k>>();
+  if (type == DType::q4_k) return kernel_like<WithMin<DType::q4_k>>(DType::q4_1);
+  if (type == DType::q5_k) return kernel_like<WithMin<DType::q5_k>>(DType::q4_1);
+  if (type == DType::iq4_xs) return kernel_like<Iq4Xs>(DType::iq4_nl);
   return {.tile_bytes = tile_bytes<Q6K>,
           .unit_blocks = kBlocks,
           .wide_q_bytes = 0,
@@ -450,7 +514,7 @@ tiles16::TileKernel kernel_for(DType type) {
           .max_packed_tiles = 0,
           .one_row = one_row<Q6K>,
           .prepare = Q6K::prepare,
-          .expand = Q6K::expand,
+          .expand = expand<Q6K>,
           .multiply = multiply_six_rows,
           .multiply_packed = nullptr};
 }

@@ -196,8 +196,11 @@ void add_float_edges(DType type, std::vector<Case>& out) {
 
 // Enough rows, blocks and outputs for a variant to cut each of them into pieces.
 void add_cuts(std::vector<Case>& out) {
-  for (DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1})
+  for (DType type :
+       {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::iq4_nl})
     out.push_back(make_case({.w_type = type, .n_rows = 29, .n = 85, .k = 640}));
+  for (DType type : {DType::q4_k, DType::q6_k, DType::iq4_xs})
+    out.push_back(make_case({.w_type = type, .n_rows = 29, .n = 85, .k = 1280}));
   for (DType type : {DType::q8_0, DType::q4_0})
     out.push_back(make_case({.w_type = type, .n_rows = 49, .n = 17, .k = 12800}));
 }
@@ -287,7 +290,8 @@ std::vector<Case> cases() {
   add_cuts(out);
   add_bf16(out);
   add_bf16_head(out);
-  for (DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1})
+  for (DType type :
+       {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::iq4_nl})
     add_timed(type,
               {{1, 576, 576},
                {1, 1536, 576},
@@ -300,7 +304,7 @@ std::vector<Case> cases() {
                {512, 1536, 576},
                {512, 576, 1536}},
               out);
-  for (DType type : {DType::q4_k, DType::q5_k, DType::q6_k})
+  for (DType type : {DType::q4_k, DType::q5_k, DType::q6_k, DType::iq4_xs})
     add_timed(type,
               {{1, 2048, 1024},
                {1, 6144, 1024},

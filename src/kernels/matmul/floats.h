@@ -11,6 +11,7 @@
 #include "kernels/kernel.h"
 #include "kernels/matmul/args.h"
 #include "kernels/matmul/fetch.h"
+#include "kernels/matmul/lane_tiles.h"
 #include "kernels/matmul/pack_floats.h"
 #include "tensor/format.h"
 
@@ -63,7 +64,7 @@ void walk_float_tiles(const Args& a, Share tiles, FloatBlock block, long long n_
 
 template <class Kernel>
 Status walk_floats(const Args& a, Exec& exec) {
-  const Share tiles = exec.share((a.n + kFloatTile - 1) / kFloatTile);
+  const Share tiles = tiles_of(exec, a.n, kFloatTile);
   const long long k_bytes = kFloatTile * format_of(a.w_type).block_bytes;
   const long long chunk_k = a.n_rows == 1 ? a.k : kFloatChunkK;
   for (long long r = 0; r < a.n_rows; r += kFloatChunkRows)

@@ -31,9 +31,12 @@ inline constexpr std::string_view kBf16Cuda = "cuda.matmul.bf16";  // the order 
 extern const Op kOp;
 
 Status validate(const Args& args);
+// Block formats are multiplied with int8 rows, floats with f32; a GPU takes bf16 beside everything.
+DType input_type(DType weight, bool on_cuda);
 std::span<const Variant> variants();
 
-// run: the 32-element block formats in layout tiles16. run_kquants: Q4_K, Q5_K, Q6_K in tiles16_k.
+// run: the 32-element block formats in layout tiles16. run_kquants: Q4_K, Q5_K, Q6_K, IQ4_XS in
+// tiles16_k.
 // run_floats: f32, f16, bf16 in tiles16_f.
 namespace avx512_vnni {
 size_t workspace_bytes(const Args& args, int n_lanes);

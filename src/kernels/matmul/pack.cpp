@@ -94,8 +94,7 @@ void for_each_block(const Args& a, const Parts& p, Visit visit) {
 }  // namespace
 
 bool takes(const Args& a) {
-  return a.w_type >= DType::q8_0 && a.w_type <= DType::q5_1 && a.x_type == DType::q8_row &&
-         a.y_type == DType::f32;
+  return is_tiled(a.w_type) && a.x_type == DType::q8_row && a.y_type == DType::f32;
 }
 
 size_t packed_bytes(const Args& a) {

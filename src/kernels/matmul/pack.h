@@ -1,7 +1,7 @@
-// Layout tiles16, for the formats of 32-element blocks (Q8_0, Q4_0, Q4_1, Q5_0, Q5_1): the file's
-// bytes in another order, none added but for the last tile's padding. A tile is 16 outputs, the
-// last one padded with zeros; tiles follow each other, and inside a tile its k / 32 blocks do. A
-// block of a tile is
+// Layout tiles16, for the formats of 32-element blocks (Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL): the
+// file's bytes in another order, none added but for the last tile's padding. A tile is 16 outputs,
+// the last one padded with zeros; tiles follow each other, and inside a tile its k / 32 blocks do.
+// A block of a tile is
 //   f16 d[16], f16 m[16] where the format has a minimum,
 //   u8 high[16][4] of 5-bit formats: bit g of high[o][i] is the fifth bit of element 4 * g + i,
 //   u8 q[v][16][4]: the file's quant bytes 4 * v to 4 * v + 3 of each output, Q8_0's plus 128.
@@ -32,12 +32,17 @@ inline constexpr BlockLayout kQ4_0 = block_layout(false, false, 16);
 inline constexpr BlockLayout kQ4_1 = block_layout(true, false, 16);
 inline constexpr BlockLayout kQ5_0 = block_layout(false, true, 16);
 inline constexpr BlockLayout kQ5_1 = block_layout(true, true, 16);
+inline constexpr BlockLayout kIq4Nl = kQ4_0;
 
 constexpr long long n_tiles(long long n) {
   return (n + kOutputs - 1) / kOutputs;
 }
 
-bool takes(const Args& args);  // the five formats, x in q8_row, y in f32
+constexpr bool is_tiled(DType type) {
+  return (type >= DType::q8_0 && type <= DType::q5_1) || type == DType::iq4_nl;
+}
+
+bool takes(const Args& args);  // the six formats, x in q8_row, y in f32
 size_t packed_bytes(const Args& args);
 void pack(const Args& args, const void* plain, void* packed);
 void unpack(const Args& args, const void* packed, void* plain);

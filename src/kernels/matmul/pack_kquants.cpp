@@ -53,6 +53,10 @@ struct FileQuants {
       return word(offsetof(BlockQ4_K, qs) + pair) >> 4 * (b % 2) & 0x0f0f0f0f;
     if (type == DType::q5_k)
       return word(offsetof(BlockQ5_K, qs) + pair) >> 4 * (b % 2) & 0x0f0f0f0f;
+    if (type == DType::iq4_xs)
+      return word(offsetof(BlockIq4Xs, qs) + static_cast<size_t>(16 * b + 4 * (v % 4))) >>
+                 4 * (v / 4) &
+             0x0f0f0f0f;
     const auto low = static_cast<size_t>(b / 4 * 64 + b % 2 * 32) + i;
     return word(offsetof(BlockQ6_K, ql) + low) >> 4 * (b % 4 / 2) & 0x0f0f0f0f;
   }
@@ -81,12 +85,12 @@ void put_block(const FileQuants& file, int b, int output, Byte* block) {
 }
 
 void get_quants(DType type, const Byte* blocks, int output, BlockParts& parts) {
-  const int bias = block_shape(type).q_bias;
+  const BlockShape& shape = block_shape(type);
   for (int e = 0; e < kSuper; ++e) {
     const Place at = place_of(type, output, e);
     int code = blocks[at.low] >> at.low_shift & 15;
     if (high_mask(type) != 0) code |= (blocks[at.high] >> at.high_shift & high_mask(type)) << 4;
-    parts.q[e] = static_cast<signed char>(code - bias);
+    parts.q[e] = static_cast<signed char>(shape.table ? kIq4Values[code] : code - shape.q_bias);
   }
 }
 
@@ -98,6 +102,12 @@ void move_scales(DType type, int output, File* block, Tile* head, Tile* super, M
     move(block + offsetof(BlockQ6_K, d), head + 2 * output, 2);
     for (int g = 0; g < 16; ++g)
       move(block + offsetof(BlockQ6_K, scales) + g, super + 16 * g + output, 1);
+    return;
+  }
+  if (type == DType::iq4_xs) {
+    move(block + offsetof(BlockIq4Xs, d), super + 2 * output, 2);
+    move(block + offsetof(BlockIq4Xs, scales_h), super + 32 + 2 * output, 2);
+    move(block + offsetof(BlockIq4Xs, scales_l), super + 64 + 4 * output, 4);
     return;
   }
   static_assert(offsetof(BlockQ4_K, scales) == offsetof(BlockQ5_K, scales));
@@ -133,7 +143,7 @@ void pack_kquant(const Args& a, const void* plain, void* packed) {
                 [](const void* file, void* tile, size_t n) { std::memcpy(tile, file, n); });
     for (int b = 0; b < 8; ++b)
       put_block({a.w_type, block}, b, output,
-                super + kSuperHeader + b * kquant_block_bytes(a.w_type));
+                super + kquant_header_bytes(a.w_type) + b * kquant_block_bytes(a.w_type));
   };
   for_each_block(a, static_cast<const Byte*>(plain), static_cast<Byte*>(packed), visit);
 }
@@ -141,7 +151,7 @@ void pack_kquant(const Args& a, const void* plain, void* packed) {
 void unpack_kquant(const Args& a, const void* packed, void* plain) {
   const auto visit = [&](Byte* block, const Byte* head, const Byte* super, int output) {
     BlockParts parts{};
-    get_quants(a.w_type, super + kSuperHeader, output, parts);
+    get_quants(a.w_type, super + kquant_header_bytes(a.w_type), output, parts);
     pack_block(a.w_type, parts, block);
     move_scales(a.w_type, output, block, head, super,
                 [](void* file, const void* tile, size_t n) { std::memcpy(file, tile, n); });

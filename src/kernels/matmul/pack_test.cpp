@@ -1,6 +1,7 @@
 // Every packed layout gives the file's bytes back, whatever they are, and adds none but padding.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,26 @@ TEST_P(MatmulPack, UnpackIsTheInverseOfPack) {
   }
 }
 
+TEST_P(MatmulPack, PacksRunsOfWholeGrainsByThemselves) {
+  const Args args = shape_of(GetParam(), 40, odd_k());
+  const Layout& layout = layout_for(args);
+  ASSERT_GT(layout.row_grain, 1);
+  const auto row_bytes = bytes_of(GetParam(), args.k);
+  Rng rng(11);
+  std::vector<uint8_t> plain(row_bytes * 40);
+  for (uint8_t& byte : plain) byte = static_cast<uint8_t>(rng.next_u32());
+  std::vector<uint8_t> whole(layout.bytes(&args)), parts(whole.size());
+  layout.pack(&args, plain.data(), whole.data());
+  for (long long o = 0; o < args.n; o += layout.row_grain) {
+    const Args before = shape_of(GetParam(), o, args.k);
+    const Args part =
+        shape_of(GetParam(), std::min<long long>(layout.row_grain, args.n - o), args.k);
+    const size_t at = o == 0 ? 0 : layout.bytes(&before);
+    layout.pack(&part, plain.data() + row_bytes * static_cast<size_t>(o), parts.data() + at);
+  }
+  EXPECT_EQ(parts, whole);
+}
+
 TEST_P(MatmulPack, AddsNoBytesToWholeTiles) {
   const size_t three_tiles = bytes_of(GetParam(), 48 * even_k());
   for (long long n : {33, 48}) {
@@ -63,7 +84,8 @@ TEST_P(MatmulPack, AddsNoBytesToWholeTiles) {
 INSTANTIATE_TEST_SUITE_P(Formats, MatmulPack,
                          testing::Values(DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
                                          DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k,
-                                         DType::f32, DType::f16, DType::bf16),
+                                         DType::iq4_nl, DType::iq4_xs, DType::f32, DType::f16,
+                                         DType::bf16),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 }  // namespace

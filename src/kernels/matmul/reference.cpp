@@ -31,7 +31,7 @@ Status run(const Args& a, Exec& exec) {
   std::vector<std::vector<double>> x;
   for (long long r = 0; r < a.n_rows; ++r) x.push_back(load_row(a, r));
   std::vector<float> w(static_cast<size_t>(a.k));
-  const Share outputs = exec.share(a.n);
+  const Share outputs = exec.columns(a.n);
   for (long long o = outputs.begin; o < outputs.end; ++o) {
     const size_t stride = bytes_of(a.w_type, a.k);
     decode(a.w_type, static_cast<const char*>(a.w) + static_cast<size_t>(o) * stride, w.data(),

@@ -87,7 +87,7 @@ bool takes(const Args& a) {
 }
 
 Status run(const Args& a, Exec& exec) {
-  const Share outputs = exec.share(a.n);
+  const Share outputs = exec.columns(a.n);
   for (long long o = outputs.begin; o < outputs.end; ++o)
     for (long long r = 0; r < a.n_rows; r += kRows)
       product(a, o, r, static_cast<int>(std::min<long long>(kRows, a.n_rows - r)));

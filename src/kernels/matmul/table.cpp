@@ -3,11 +3,13 @@
 #include <array>
 
 #include "kernels/matmul/cases.h"
+#include "kernels/matmul/floor.h"
 #include "kernels/matmul/op.h"
 #include "kernels/matmul/pack.h"
 #include "kernels/matmul/pack_floats.h"
 #include "kernels/matmul/pack_kquants.h"
 #include "kernels/matmul/pack_mma.h"
+#include "kernels/matmul/tile.cuh"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
 #include "kernels/device.h"
@@ -38,8 +40,8 @@ bool takes_floats(const Args& a) {
 
 template <size_t (*Bytes)(const Args&), void (*Pack)(const Args&, const void*, void*),
           void (*Unpack)(const Args&, const void*, void*)>
-constexpr Layout make_layout(std::string_view name) {
-  return {name, [](const void* args) { return Bytes(*static_cast<const Args*>(args)); },
+constexpr Layout make_layout(std::string_view name, int64_t row_grain) {
+  return {name, row_grain, [](const void* args) { return Bytes(*static_cast<const Args*>(args)); },
           [](const void* args, const void* plain, void* packed) {
             Pack(*static_cast<const Args*>(args), plain, packed);
           },
@@ -49,10 +51,11 @@ constexpr Layout make_layout(std::string_view name) {
 }
 
 constexpr std::array kLayouts = {
-    make_layout<tiles16::packed_bytes, tiles16::pack, tiles16::unpack>("tiles16"),
-    make_layout<kquant_bytes, pack_kquant, unpack_kquant>("tiles16_k"),
-    make_layout<floats_bytes, pack_floats, unpack_floats>("tiles16_f"),
-    make_layout<mma16_bytes, pack_mma16, unpack_mma16>("mma16"),
+    make_layout<tiles16::packed_bytes, tiles16::pack, tiles16::unpack>("tiles16",
+                                                                       tiles16::kOutputs),
+    make_layout<kquant_bytes, pack_kquant, unpack_kquant>("tiles16_k", kTile),
+    make_layout<floats_bytes, pack_floats, unpack_floats>("tiles16_f", kFloatTile),
+    make_layout<mma16_bytes, pack_mma16, unpack_mma16>("mma16", kTileM),
 };
 
 std::span<const Layout> layouts() {
@@ -128,6 +131,20 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+int64_t grain(const void*) {
+  return tiles16::kOutputs;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.w = b.weights[0].data;
+  a.w_type = b.weights[0].type;
+  a.x = b.in[0].data;
+  a.x_type = b.in[0].type;
+  a.y = b.out[0].data;
+  a.y_type = b.out[0].type;
+  a.n_rows = b.in[0].n_rows;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -144,6 +161,11 @@ Status validate(const Args& a) {
   return {};
 }
 
+DType input_type(DType weight, bool on_cuda) {
+  if (on_cuda) return DType::bf16;
+  return is_block_format(weight) ? DType::q8_row : DType::f32;
+}
+
 std::span<const Variant> variants() {
   return kVariants;
 }
@@ -153,6 +175,10 @@ const Op kOp = {.name = "matmul",
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
-                .layouts = layouts};
+                .floor = erase_floor<Args, floor_of>,
+                .layouts = layouts,
+                .splits = {.by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>,
+                .input_type = input_type};
 
 }  // namespace millrace::matmul

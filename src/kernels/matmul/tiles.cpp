@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/matmul/lane_tiles.h"
 #include "kernels/quantize/row.h"
 
 namespace millrace::matmul::tiles16 {
@@ -163,7 +164,7 @@ size_t workspace_bytes(const Args& a, int n_lanes, const TileKernel& kernel) {
 }
 
 Status run(const Args& a, Exec& exec, const TileKernel& kernel) {
-  const Share tiles = exec.share(n_tiles(a.n));
+  const Share tiles = tiles_of(exec, a.n, kOutputs);
   if (a.n_rows == 1) kernel.one_row(a, tiles.begin, tiles.end);
   if (a.n_rows < 2) return {};
   const Plan plan = plan_of(a, kernel);

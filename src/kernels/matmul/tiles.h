@@ -7,11 +7,14 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <type_traits>
 
+#include "base/check.h"
 #include "kernels/kernel.h"
 #include "kernels/matmul/args.h"
 #include "kernels/matmul/pack.h"
+#include "tensor/format.h"
 
 namespace millrace::matmul::tiles16 {
 
@@ -114,6 +117,18 @@ struct TileKernel {
   void (*multiply)(const Product& product, int n_rows, int n_tiles);
   void (*multiply_packed)(const Product& product, int n_rows, int n_tiles);
 };
+
+// An instruction set's kernels, one a format.
+struct TypedKernel {
+  DType type;
+  TileKernel kernel;
+};
+inline const TileKernel& kernel_in(std::span<const TypedKernel> kernels, DType type) {
+  for (const TypedKernel& typed : kernels)
+    if (typed.type == type) return typed.kernel;
+  MILLRACE_CHECK(false, "no tile kernel multiplies {}", name_of(type));
+  return kernels[0].kernel;
+}
 
 size_t workspace_bytes(const Args& args, int n_lanes, const TileKernel& kernel);
 Status run(const Args& args, Exec& exec, const TileKernel& kernel);

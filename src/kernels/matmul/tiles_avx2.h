@@ -10,6 +10,7 @@
 #include "base/isa.h"
 #include "kernels/matmul/output.h"
 #include "kernels/matmul/tiles.h"
+#include "tensor/blocks.h"
 
 MILLRACE_TARGET_AVX2
 namespace millrace::matmul::avx2 {
@@ -38,6 +39,25 @@ template <class T>
 }
 [[gnu::always_inline]] inline __m256 f16_at(const std::byte* at) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+}
+
+[[gnu::always_inline]] inline __m256i low_nibbles(__m256i line) {
+  return _mm256_and_si256(line, _mm256_set1_epi8(15));
+}
+[[gnu::always_inline]] inline __m256i high_nibbles(__m256i line) {
+  return low_nibbles(_mm256_srli_epi16(line, 4));
+}
+
+// What codes of IQ4_NL and IQ4_XS stand for.
+[[gnu::always_inline]] inline __m256i iq4_values(__m256i codes) {
+  const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kIq4Values));
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), codes);
+}
+
+// Adds the products of four signed bytes each. Two of |w| <= 128 times |x| <= 127 fit into 16 bits.
+[[gnu::always_inline]] inline __m256i add_signed(__m256i w, __m256i x, __m256i sum) {
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
 // A mask of the first `live` of eight lanes.

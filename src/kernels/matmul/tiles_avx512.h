@@ -10,6 +10,7 @@
 #include "kernels/matmul/output.h"
 #include "kernels/matmul/tiles.h"
 #include "kernels/quantize/row.h"
+#include "tensor/blocks.h"
 
 #pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12's AVX-512 headers trip it
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -39,6 +40,13 @@ template <class T>
 
 [[gnu::always_inline]] inline __m512 f16_at(const std::byte* at) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+}
+
+// What codes of IQ4_NL and IQ4_XS stand for, plus 128.
+[[gnu::always_inline]] inline __m512i iq4_values(__m512i codes) {
+  const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kIq4Values));
+  const __m512i table = _mm512_xor_si512(_mm512_broadcast_i32x4(values), _mm512_set1_epi8(-128));
+  return _mm512_shuffle_epi8(table, codes);
 }
 
 [[gnu::always_inline]] inline __mmask16 mask_of(long long live) {

@@ -17,12 +17,11 @@ struct Run {
   long long n_blocks;
 };
 
-Run run_at(const Args& a, long long block, long long end) {
-  const long long per_row = a.k / kBlock, b = block % per_row;
-  const MutableRow row = mutable_row_at(a.y, a.k, block / per_row);
-  const long long in_row = per_row - b, in_share = end - block;
-  return {a.x + block * kBlock, row.q + b * kBlock, row.scale + b, row.sum + b,
-          in_row < in_share ? in_row : in_share};
+Run run_at(const Args& a, long long row, Share columns) {
+  const MutableRow y = mutable_row_at(a.y, a.k, row);
+  const long long b = columns.begin / kBlock;
+  return {a.x + row * a.k + columns.begin, y.q + columns.begin, y.scale + b, y.sum + b,
+          (columns.end - columns.begin) / kBlock};
 }
 
 __m256i magnitude(const float* x) {
@@ -127,13 +126,8 @@ void quantize_run(const Run& run) {
 }  // namespace
 
 Status run(const Args& a, Exec& exec) {
-  // Lanes split blocks, not rows: one row is spread too. 16 blocks are a cache line of scales.
-  const Share share = exec.share(a.n_rows * (a.k / kBlock), 16);
-  for (long long block = share.begin; block < share.end;) {
-    const Run run = run_at(a, block, share.end);
-    quantize_run(run);
-    block += run.n_blocks;
-  }
+  const Share rows = exec.rows(a.n_rows), columns = exec.columns(a.k);
+  for (long long r = rows.begin; r < rows.end; ++r) quantize_run(run_at(a, r, columns));
   return {};
 }
 

@@ -7,7 +7,7 @@
 //   a NaN or an Inf in the block:  scale = NaN (0x7fc00000), q = 0, sum = 0, so that every product
 //     with the row is NaN and nothing is hidden;
 //   amax < 2^-119 (scale may be denormal; includes 0):  scale = 0, q = 0, sum = 0.
-// Lanes split flat runs: the blocks of all rows end to end, in units of 16 blocks.
+// Lanes split rows, or the blocks of every row.
 #pragma once
 
 #include <cstdint>

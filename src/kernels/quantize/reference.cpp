@@ -36,10 +36,10 @@ void quantize_block(const float* x, signed char* q, float& scale, int& sum) {
 }  // namespace
 
 Status run(const Args& a, Exec& exec) {
-  if (exec.lane != 0) return {};
-  for (long long r = 0; r < a.n_rows; ++r) {
+  const Share rows = exec.rows(a.n_rows), columns = exec.columns(a.k);
+  for (long long r = rows.begin; r < rows.end; ++r) {
     const MutableRow row = mutable_row_at(a.y, a.k, r);
-    for (long long b = 0; b < a.k / kBlock; ++b)
+    for (long long b = columns.begin / kBlock; b < columns.end / kBlock; ++b)
       quantize_block(a.x + r * a.k + b * kBlock, row.q + b * kBlock, row.scale[b], row.sum[b]);
   }
   return {};

@@ -4,12 +4,13 @@
 
 namespace millrace::rmsnorm {
 
-// y[r][i] = x[r][i] / sqrt(mean_i(x[r][i]^2) + eps) * weight[i]
+// y[r][g][i] = x[r][g][i] / sqrt(mean_i(x[r][g][i]^2) + eps) * weight[i]
 struct Args {
-  const void* x;        // x_type [n_rows][n], rows contiguous; may be y
+  const void* x;        // x_type [n_rows][n_groups][n], contiguous; may be y
   const float* weight;  // f32 [n]
-  void* y;              // y_type [n_rows][n], rows contiguous
+  void* y;              // y_type [n_rows][n_groups][n], contiguous
   long long n_rows;
+  long long n_groups;  // of a row, normed each by itself: 1, or its heads
   long long n;
   float eps;
   DType x_type;  // f32 or bf16

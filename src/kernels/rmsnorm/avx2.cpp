@@ -4,6 +4,7 @@
 
 #include "base/isa.h"
 #include "kernels/lanes_avx2.h"
+#include "kernels/rmsnorm/groups.h"
 #include "kernels/rmsnorm/op.h"
 
 MILLRACE_TARGET_AVX2

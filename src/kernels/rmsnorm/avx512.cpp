@@ -4,6 +4,7 @@
 
 #include "base/isa.h"
 #include "kernels/lanes_avx512.h"
+#include "kernels/rmsnorm/groups.h"
 #include "kernels/rmsnorm/op.h"
 
 #pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12's AVX-512 headers trip it

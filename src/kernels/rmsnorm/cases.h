@@ -11,6 +11,7 @@
 namespace millrace::rmsnorm {
 struct Problem {
   long long n_rows, n;
+  long long n_groups = 1;
   DType type = DType::f32;  // of x
   DType y_type = DType::f32;
   bool hostile = false;
@@ -19,9 +20,10 @@ struct Problem {
 };
 
 inline Case make_case(const Problem& p) {
-  const long long elems = p.n_rows * p.n;
+  const long long row_elems = p.n_groups * p.n, elems = p.n_rows * row_elems;
   Case c;
-  c.name = fmt::format("{}x{}_{}{}{}{}", p.n_rows, p.n, name_of(p.type),
+  c.name = fmt::format("{}x{}{}_{}{}{}{}", p.n_rows,
+                       p.n_groups > 1 ? fmt::format("{}x", p.n_groups) : "", p.n, name_of(p.type),
                        p.y_type == p.type ? "" : fmt::format("_to_{}", name_of(p.y_type)),
                        p.in_place ? "_in_place" : "", p.hostile ? "_hostile" : "");
   c.ports = {
@@ -29,18 +31,19 @@ inline Case make_case(const Problem& p) {
        .type = p.type,
        .elems = elems,
        .role = p.in_place ? Role::inout : Role::in,
-       .row_elems = p.n,
+       .row_elems = row_elems,
        .fill = p.hostile ? fill_hostile(p.type, elems) : fill_normal(p.type, elems)},
       {.name = "weight", .elems = p.n, .fill = fill_uniform(DType::f32, p.n, 0.5f, 1.5f)},
   };
   if (!p.in_place)
     c.ports.push_back(
-        {.name = "y", .type = p.y_type, .elems = elems, .role = Role::out, .row_elems = p.n});
+        {.name = "y", .type = p.y_type, .elems = elems, .role = Role::out, .row_elems = row_elems});
   const auto args_of = [](const Problem& p, std::span<void* const> ptr) {
     return Args{ptr[0],
                 static_cast<const float*>(ptr[1]),
                 ptr[p.in_place ? 0 : 2],
                 p.n_rows,
+                p.n_groups,
                 p.n,
                 1e-6f,
                 p.type,
@@ -71,6 +74,7 @@ inline std::vector<Case> cases() {
     add({.n_rows = 2, .n = 4112});
     for (long long n : {64, 128, 1030})
       if (types.x == types.y) add({.n_rows = 5, .n = n, .in_place = true});
+    for (long long n : {1, 64, 100}) add({.n_rows = 3, .n = n, .n_groups = 5});
     add({.n_rows = 0, .n = 16});
     add({.n_rows = 5, .n = 77, .hostile = true});
     add({.n_rows = 5, .n = 300, .hostile = true});

@@ -11,7 +11,7 @@
 namespace millrace::rmsnorm {
 
 inline Floor floor_of(const Args& a) {
-  const auto elems = static_cast<double>(a.n_rows * a.n);
+  const auto elems = static_cast<double>(a.n_rows * a.n_groups * a.n);
   return {.read_bytes = elems * format_of(a.x_type).block_bytes + 4.0 * static_cast<double>(a.n),
           .write_bytes = elems * format_of(a.y_type).block_bytes,
           .f32_macs = 3 * elems};

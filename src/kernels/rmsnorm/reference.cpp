@@ -1,13 +1,13 @@
 #include <cmath>
 
+#include "kernels/rmsnorm/groups.h"
 #include "kernels/rmsnorm/op.h"
 #include "tensor/element.h"
 
 namespace millrace::rmsnorm::reference {
 
 Status run(const Args& a, Exec& exec) {
-  if (exec.lane != 0) return {};
-  for (long long r = 0; r < a.n_rows; ++r) {
+  for_each_group(a, exec, [&](long long r) {
     double sum = 0;
     for (long long i = 0; i < a.n; ++i) {
       const double x = load_element(a.x_type, a.x, r * a.n + i);
@@ -18,7 +18,7 @@ Status run(const Args& a, Exec& exec) {
       store_element(
           a.y_type, a.y, r * a.n + i,
           static_cast<float>(load_element(a.x_type, a.x, r * a.n + i) * scale * a.weight[i]));
-  }
+  });
   return {};
 }
 

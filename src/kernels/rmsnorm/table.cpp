@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/rmsnorm/cases.h"
+#include "kernels/rmsnorm/floor.h"
 #include "kernels/rmsnorm/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -20,7 +21,8 @@ bool is_float(DType type) {
 }
 
 std::string key(const Args& a) {
-  return fmt::format("rows={} n={} x={} y={}", a.n_rows, a.n, name_of(a.x_type), name_of(a.y_type));
+  return fmt::format("rows={} n={} x={} y={}", a.n_rows * a.n_groups, a.n, name_of(a.x_type),
+                     name_of(a.y_type));
 }
 
 constexpr std::string_view kLanes16 = "cpu.rmsnorm.lanes16";
@@ -45,11 +47,27 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+// Whole rows, or the groups of every row.
+int64_t grain(const void* args) {
+  return static_cast<const Args*>(args)->n;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.x = b.in[0].data;
+  a.x_type = b.in[0].type;
+  a.weight = static_cast<const float*>(b.weights[0].data);
+  a.y = b.out[0].data;
+  a.y_type = b.out[0].type;
+  a.n_rows = b.in[0].n_rows;
+  a.n_groups = b.in[0].n_each * b.in[0].width / a.n;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
-  if (a.n_rows < 0 || a.n < 1)
-    return error(Code::invalid_argument, "rmsnorm: shape {} x {} (rows >= 0, n >= 1)", a.n_rows,
+  if (a.n_rows < 0 || a.n_groups < 1 || a.n < 1)
+    return error(Code::invalid_argument,
+                 "rmsnorm: shape {} x {} x {} (rows >= 0, groups and n >= 1)", a.n_rows, a.n_groups,
                  a.n);
   if (!is_float(a.x_type) || !is_float(a.y_type))
     return error(Code::unsupported, "rmsnorm: {} to {} (f32 and bf16 only)", name_of(a.x_type),
@@ -66,6 +84,10 @@ const Op kOp = {.name = "rmsnorm",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .splits = {.by_rows = true, .by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>,
+                .in_place = true};
 
 }  // namespace millrace::rmsnorm

@@ -76,22 +76,24 @@ void turn_neox(const float* x, float* y, const Angles& angles, long long half) {
   }
 }
 
+void turn_head(const Args& a, const float* x, float* y, const Angles& angles) {
+  if (a.order == PairOrder::neox)
+    turn_neox(x, y, angles, a.rot_dim / 2);
+  else
+    turn_normal(x, y, angles, a.rot_dim);
+  if (x != y) std::copy(x + a.rot_dim, x + a.head_dim, y + a.rot_dim);
+}
+
 }  // namespace
 
 Status run(const Args& a, Exec& exec) {
   Angles angles;
-  long long filled_row = -1;
-  const Share heads = exec.share(a.n_rows * a.n_heads);
-  for (long long item = heads.begin; item < heads.end; ++item) {
-    const long long row = item / a.n_heads, offset = item % a.n_heads * a.head_dim;
-    if (row != filled_row) fill_angles(a, filled_row = row, angles);
-    const float* x = static_cast<const float*>(a.x) + row * a.x_stride + offset;
-    float* y = static_cast<float*>(a.y) + row * a.y_stride + offset;
-    if (a.order == PairOrder::neox)
-      turn_neox(x, y, angles, a.rot_dim / 2);
-    else
-      turn_normal(x, y, angles, a.rot_dim);
-    if (x != y) std::copy(x + a.rot_dim, x + a.head_dim, y + a.rot_dim);
+  const Share rows = exec.rows(a.n_rows), columns = exec.columns(a.n_heads * a.head_dim);
+  for (long long row = rows.begin; row < rows.end && columns.begin < columns.end; ++row) {
+    fill_angles(a, row, angles);
+    for (long long at = columns.begin; at < columns.end; at += a.head_dim)
+      turn_head(a, static_cast<const float*>(a.x) + row * a.x_stride + at,
+                static_cast<float*>(a.y) + row * a.y_stride + at, angles);
   }
   return {};
 }

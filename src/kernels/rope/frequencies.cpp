@@ -62,10 +62,13 @@ Result<Frequencies> make_frequencies(int64_t rot_dim, const Scaling& s,
     const double share = s.ext_factor == 0 ? 0 : kept_share(i, rot_dim, s);
     out.turns.push_back(binary_fraction((s.freq_scale * own * (1 - share) + own * share) / kTau));
   }
-  double magnitude = s.attn_factor;
-  if (s.ext_factor != 0) magnitude *= 1 - 0.1 * std::log(s.freq_scale);
-  out.magnitude = static_cast<float>(magnitude);
+  out.magnitude = magnitude_of(s);
   return out;
+}
+
+float magnitude_of(const Scaling& s) {
+  const double yarn = s.ext_factor == 0 ? 1 : 1 - 0.1 * std::log(s.freq_scale);
+  return static_cast<float>(s.attn_factor * yarn);
 }
 
 }  // namespace millrace::rope

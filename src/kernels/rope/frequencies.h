@@ -20,6 +20,8 @@ struct Scaling {
   double beta_fast = 32;   // turns over orig_ctx above which a pair keeps its frequency
   double beta_slow = 1;    // turns over orig_ctx below which a pair is fully interpolated
   int64_t orig_ctx = 0;    // context length of the training before scaling; YaRN alone needs it
+
+  bool operator==(const Scaling&) const = default;
 };
 
 struct Frequencies {
@@ -30,5 +32,8 @@ struct Frequencies {
 // `factors` divide the frequencies: empty, or one per pair.
 Result<Frequencies> make_frequencies(int64_t rot_dim, const Scaling& scaling,
                                      std::span<const float> factors = {});
+
+// Frequencies::magnitude alone.
+float magnitude_of(const Scaling& scaling);
 
 }  // namespace millrace::rope

@@ -39,10 +39,10 @@ void turn_head(const Args& a, long long r, long long from, long long to) {
 }  // namespace
 
 Status run(const Args& a, Exec& exec) {
-  const Share rows = exec.share(a.n_rows);
+  const Share rows = exec.rows(a.n_rows), columns = exec.columns(a.n_heads * a.head_dim);
   for (long long r = rows.begin; r < rows.end; ++r)
-    for (long long h = 0; h < a.n_heads; ++h)
-      turn_head(a, r, r * a.x_stride + h * a.head_dim, r * a.y_stride + h * a.head_dim);
+    for (long long at = columns.begin; at < columns.end; at += a.head_dim)
+      turn_head(a, r, r * a.x_stride + at, r * a.y_stride + at);
   return {};
 }
 

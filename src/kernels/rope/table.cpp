@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/rope/cases.h"
+#include "kernels/rope/floor.h"
 #include "kernels/rope/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -37,6 +38,20 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+int64_t grain(const void* args) {
+  return static_cast<const Args*>(args)->head_dim;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.x = b.in[0].data;
+  a.type = b.in[0].type;
+  a.positions = static_cast<const int*>(b.in[1].data);
+  a.turns = static_cast<const unsigned long long*>(b.weights[0].data);
+  a.y = b.out[0].data;
+  a.n_rows = b.in[0].n_rows;
+  a.x_stride = a.y_stride = a.n_heads * a.head_dim;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -63,6 +78,10 @@ const Op kOp = {.name = "rope",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .splits = {.by_rows = true, .by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>,
+                .in_place = true};
 
 }  // namespace millrace::rope

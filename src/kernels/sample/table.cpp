@@ -1,6 +1,10 @@
+#include <fmt/format.h>
+
 #include <array>
+#include <limits>
 
 #include "kernels/sample/cases.h"
+#include "kernels/sample/floor.h"
 #include "kernels/sample/op.h"
 #include "kernels/sample/rows.h"
 
@@ -11,17 +15,17 @@ std::string key(const Args& a) {
   return fmt::format("rows={} n={}", a.n_rows, a.n);
 }
 
-constexpr std::string_view kSorted = "cpu.sample.sorted";
+constexpr std::string_view kBlocks = "cpu.sample.blocks1024";
 
 constexpr std::array kVariants = {
     Variant{.name = "avx512",
             .isa = Isa::avx512,
-            .numerics = kSorted,
+            .numerics = kBlocks,
             .workspace_bytes = erase_workspace<Args, rows_workspace_bytes>,
             .run = erase_run<Args, avx512::run>},
     Variant{.name = "avx2",
             .isa = Isa::avx2,
-            .numerics = kSorted,
+            .numerics = kBlocks,
             .workspace_bytes = erase_workspace<Args, rows_workspace_bytes>,
             .run = erase_run<Args, avx2::run>},
     Variant{.name = "reference",
@@ -36,6 +40,12 @@ Status validate(const Args& a) {
   if (a.n_rows < 0 || a.n < 1 || a.n > std::numeric_limits<int>::max())
     return error(Code::invalid_argument, "sample: shape {} x {} (rows >= 0, 1 <= n < 2^31)",
                  a.n_rows, a.n);
+  if (a.mask != nullptr && (a.mask_row == nullptr || a.mask_words < (a.n + 31) / 32))
+    return error(Code::invalid_argument, "sample: a mask of {} words for {} tokens, {} mask_row",
+                 a.mask_words, a.n, a.mask_row != nullptr ? "with" : "without");
+  if (a.max_top < 0 || a.max_top > kMaxTop || (a.max_top > 0 && a.logprob == nullptr))
+    return error(Code::invalid_argument, "sample: max_top {} (0 to {}, above 0 with logprob)",
+                 a.max_top, kMaxTop);
   return {};
 }
 
@@ -47,6 +57,7 @@ const Op kOp = {.name = "sample",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>};
 
 }  // namespace millrace::sample

@@ -3,6 +3,7 @@
 #include "base/isa.h"
 #include "base/math_avx2.h"
 #include "kernels/lanes_avx2.h"
+#include "kernels/runs.h"
 #include "kernels/silu_mul/op.h"
 
 MILLRACE_TARGET_AVX2

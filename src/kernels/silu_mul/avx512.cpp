@@ -3,6 +3,7 @@
 #include "base/isa.h"
 #include "base/math_avx512.h"
 #include "kernels/lanes_avx512.h"
+#include "kernels/runs.h"
 #include "kernels/silu_mul/op.h"
 
 #pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12's AVX-512 headers trip it

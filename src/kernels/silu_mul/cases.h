@@ -8,10 +8,7 @@ namespace millrace::silu_mul {
 
 inline Case make_case(const GatedProblem& p) {
   Case c = gated_ports(p);
-  const auto args_of = [](const GatedProblem& p, std::span<void* const> ptr) {
-    return Args{ptr[0], ptr[1], ptr[p.in_place ? 0 : 2], p.n_rows, p.n, p.type};
-  };
-  c.floor = floor_of(bind_rows(c, p, args_of, make_case));
+  c.floor = floor_of(bind_rows(c, p, gated_args<Args>, make_case));
   // silu is within 2.5 units in the last place and the product rounds once more. Below -88.73 silu
   // is -0 where the truth is down to -1.3e-37: |up| stays below 8.
   c.tolerance = {.eps = 4 * 0x1p-23, .abs = 2e-36};
@@ -21,9 +18,7 @@ inline Case make_case(const GatedProblem& p) {
 
 inline std::vector<Case> cases() {
   constexpr long long kWidths[] = {1536, 3072};  // SmolLM2-135M, Qwen3-0.6B
-  std::vector<Case> out = gated_cases(make_case, 60.0f, kWidths);
-  for (Case& c : gated_cases(make_case, 60.0f, kWidths, DType::bf16)) out.push_back(std::move(c));
-  return out;
+  return gated_cases(make_case, 60.0f, kWidths);
 }
 
 }  // namespace millrace::silu_mul

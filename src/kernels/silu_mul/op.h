@@ -1,7 +1,7 @@
 // The gated activation of a feed-forward layer. Numerics: class cpu.silu_mul.f32, silu by the
 // polynomial of base/math.h and one correctly rounded f32 product, each element for itself; a NaN
-// is stored as 0x7fc00000. bf16 is widened exactly and rounded once at the end. Lanes split flat
-// runs: the rows end to end, in units of 16 elements.
+// is stored as 0x7fc00000. bf16 is widened exactly and rounded once at the end. Lanes split rows or
+// columns.
 #pragma once
 
 #include <span>

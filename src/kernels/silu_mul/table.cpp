@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/silu_mul/cases.h"
+#include "kernels/silu_mul/floor.h"
 #include "kernels/silu_mul/op.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
@@ -41,6 +42,18 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+int64_t grain(const void*) {
+  return 16;
+}
+
+void bind(const Bound& b, Args& a) {
+  a.gate = b.in[0].data;
+  a.up = b.in[1].data;
+  a.y = b.out[0].data;
+  a.type = b.in[0].type;
+  a.n_rows = b.in[0].n_rows * b.in[0].n_each;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -60,6 +73,10 @@ const Op kOp = {.name = "silu_mul",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .splits = {.by_rows = true, .by_columns = true, .grain = grain},
+                .bind = erase_bind<Args, bind>,
+                .in_place = true};
 
 }  // namespace millrace::silu_mul

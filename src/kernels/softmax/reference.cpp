@@ -16,8 +16,8 @@ double largest(const float* x, long long n) {
 }  // namespace
 
 Status run(const Args& a, Exec& exec) {
-  if (exec.lane != 0) return {};
-  for (long long r = 0; r < a.n_rows; ++r) {
+  const Share rows = exec.rows(a.n_rows);
+  for (long long r = rows.begin; r < rows.end; ++r) {
     const float* x = a.x + r * a.n;
     const double m = largest(x, a.n);
     double sum = 0;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/softmax/cases.h"
+#include "kernels/softmax/floor.h"
 #include "kernels/softmax/op.h"
 
 namespace millrace::softmax {
@@ -23,6 +24,12 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+void bind(const Bound& b, Args& a) {
+  a.x = static_cast<const float*>(b.in[0].data);
+  a.y = static_cast<float*>(b.out[0].data);
+  a.n_rows = b.in[0].n_rows;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -42,6 +49,10 @@ const Op kOp = {.name = "softmax",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .splits = {.by_rows = true},
+                .bind = erase_bind<Args, bind>,
+                .in_place = true};
 
 }  // namespace millrace::softmax

@@ -314,8 +314,9 @@ long long scratch_words(long long n, long long k) {
   return 2 * (round_up8(n) + 16) + 8 * groups_of(n, k).n_vectors + 4 * round_up8(most_sorted(n, k));
 }
 
-long long scratch_words_for_any_k(long long n) {
-  return 2 * (round_up8(n) + 16) + round_up8(n) + 4 * round_up8(n);  // depth >= 2: n / 2 maxima
+long long scratch_words_up_to(long long n, long long k) {
+  const long long n_maxima = std::min(round_up8(n), round_up8(4 * k));  // depth >= 2: n / 2 maxima
+  return 2 * (round_up8(n) + 16) + n_maxima + 4 * round_up8(most_sorted(n, k));
 }
 
 void select_row(const Row& row, int32_t* scratch) {
@@ -338,7 +339,7 @@ size_t workspace_bytes(const Args& a, int n_lanes) {
 
 Status run(const Args& a, Exec& exec) {
   auto* words = reinterpret_cast<int32_t*>(exec.workspace) + exec.lane * scratch_words(a.n, a.k);
-  const Share rows = exec.share(a.n_rows);
+  const Share rows = exec.rows(a.n_rows);
   for (long long r = rows.begin; r < rows.end; ++r)
     select_row({a.x + r * a.n, a.n, a.k, a.values + r * a.k, a.indices + r * a.k}, words);
   return {};

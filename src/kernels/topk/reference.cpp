@@ -5,14 +5,14 @@
 
 namespace millrace::topk::reference {
 
-size_t workspace_bytes(const Args& a, int) {
-  return static_cast<size_t>(a.n) * sizeof(Candidate);
+size_t workspace_bytes(const Args& a, int n_lanes) {
+  return static_cast<size_t>(a.n * n_lanes) * sizeof(Candidate);
 }
 
 Status run(const Args& a, Exec& exec) {
-  if (exec.lane != 0) return {};
-  auto* all = reinterpret_cast<Candidate*>(exec.workspace);
-  for (long long r = 0; r < a.n_rows; ++r) {
+  auto* all = reinterpret_cast<Candidate*>(exec.workspace) + exec.lane * a.n;
+  const Share rows = exec.rows(a.n_rows);
+  for (long long r = rows.begin; r < rows.end; ++r) {
     const float* x = a.x + r * a.n;
     for (int i = 0; i < a.n; ++i) all[i] = {key_of(x[i]), i};
     std::sort(all, all + a.n, before);

@@ -15,9 +15,9 @@ struct Row {
 };
 
 namespace avx2 {
-// Words of 4 bytes that select_row needs, 8-byte aligned.
+// Words of 4 bytes that select_row needs, 8-byte aligned; and for any k up to this one.
 long long scratch_words(long long n, long long k);
-long long scratch_words_for_any_k(long long n);
+long long scratch_words_up_to(long long n, long long k);
 void select_row(const Row& row, int32_t* scratch);
 }  // namespace avx2
 

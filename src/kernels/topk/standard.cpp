@@ -20,7 +20,7 @@ void nth_element(Candidate* begin, Candidate* kth, Candidate* end) {
 
 Status run(const Args& a, Exec& exec, Select select) {
   auto* pairs = reinterpret_cast<Candidate*>(exec.workspace) + exec.lane * a.n;
-  const Share rows = exec.share(a.n_rows);
+  const Share rows = exec.rows(a.n_rows);
   for (long long r = rows.begin; r < rows.end; ++r) {
     const float* x = a.x + r * a.n;
     for (int i = 0; i < a.n; ++i) pairs[i] = {key_of(x[i]), i};

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/topk/cases.h"
+#include "kernels/topk/floor.h"
 #include "kernels/topk/op.h"
 
 namespace millrace::topk {
@@ -32,6 +33,13 @@ constexpr std::array kVariants = {
             .run = erase_run<Args, reference::run>},
 };
 
+void bind(const Bound& b, Args& a) {
+  a.x = static_cast<const float*>(b.in[0].data);
+  a.values = static_cast<float*>(b.out[0].data);
+  a.indices = static_cast<int*>(b.out[1].data);
+  a.n_rows = b.in[0].n_rows;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -51,6 +59,9 @@ const Op kOp = {.name = "topk",
                 .variants = variants,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
-                .key = erase_key<Args, key>};
+                .key = erase_key<Args, key>,
+                .floor = erase_floor<Args, floor_of>,
+                .splits = {.by_rows = true},
+                .bind = erase_bind<Args, bind>};
 
 }  // namespace millrace::topk

@@ -7,9 +7,14 @@
 
 namespace millrace::jinja {
 
+size_t cost_of(const TextBuilder& built) {
+  const size_t counted = is_ascii(built.bytes()) ? 0 : built.size() / 16;  // its characters
+  return 2 + built.size() / 64 + counted + built.input().size() / 4;
+}
+
 Result<Value> Interpreter::text(TextBuilder built) {
   if (built.over()) return exhausted();
-  MILLRACE_TRY(spend(built.size() / 64));
+  MILLRACE_TRY(spend(cost_of(built)));
   return Value(
       std::make_shared<const Text>(built.take_bytes(), built.take_input(), &budget_.memory));
 }
@@ -34,15 +39,16 @@ Result<Value> Interpreter::to_text(const Value& value) {
 }
 
 Result<Value> Interpreter::list(ListKind kind, std::vector<Value> items) {
-  MILLRACE_TRY(spend(items.size() / 8));
+  MILLRACE_TRY(spend(1 + items.size() / 4));
   auto out = std::make_shared<List>(kind, std::move(items), &budget_.memory);
   if (out->depth > kMaxNesting) return fail("lists nest deeper than {} levels", kMaxNesting);
   return Value(std::move(out));
 }
 
 Result<Value> Interpreter::dict(std::vector<Dict::Entry> entries) {
-  MILLRACE_TRY(spend(entries.size() / 8));
-  auto out = std::make_shared<const Dict>(std::move(entries), &budget_.memory);
+  MILLRACE_TRY(spend(1 + 2 * entries.size()));
+  auto out = std::make_shared<const Dict>(std::move(entries), budget_);
+  MILLRACE_TRY(spend(0));
   if (out->depth > kMaxNesting) return fail("dicts nest deeper than {} levels", kMaxNesting);
   return Value(std::move(out));
 }
@@ -55,6 +61,7 @@ Result<Value> Interpreter::range(List::Range range) {
   const __int128 step = range.step;
   const __int128 n = step > 0 ? (span + step - 1) / step : (-span - step - 1) / -step;
   if (n > kMaxRange) return fail("range() gives at most {} numbers", static_cast<int>(kMaxRange));
+  MILLRACE_TRY(spend(static_cast<size_t>(std::max<__int128>(n, 0)) / 4));
   std::vector<Value> items;
   for (__int128 i = 0; i < n; ++i) items.push_back(static_cast<int64_t>(range.start + i * step));
   MILLRACE_ASSIGN(Value out, list(ListKind::range, std::move(items)));
@@ -73,11 +80,12 @@ Result<Value> Interpreter::object(std::shared_ptr<Object> object, std::span<cons
 Result<std::shared_ptr<List>> Interpreter::iterate(const Value& value) {
   if (const List* list = value.list()) {
     MILLRACE_TRY(list->fault);
-    MILLRACE_TRY(spend(list->items.size() / 8));
+    MILLRACE_TRY(spend(list->items.size() / 4));
     if (list->kind != ListKind::iterator) return value.list_ref();
     return std::make_shared<List>(ListKind::list, std::exchange(value.list()->items, {}),
                                   &budget_.memory);
   }
+  MILLRACE_TRY(spend(1));
   std::vector<Value> items;
   if (const Dict* dict = value.dict()) {
     for (const auto& entry : dict->entries) items.push_back(entry.first);
@@ -130,6 +138,7 @@ const Value* grouped_part(const Value& value, std::string_view name) {
 
 Result<Value> Interpreter::attribute(const Value& object, std::string_view name) {
   if (object.is_undefined()) return undefined_error(object);
+  MILLRACE_TRY(spend(1));
   if (would_change(object, name))
     return Value::undefined("'{}' would change its list or dict, which templates may not do");
   if (object.object() != nullptr) {
@@ -140,8 +149,11 @@ Result<Value> Interpreter::attribute(const Value& object, std::string_view name)
   if (const Value* part = grouped_part(object, name)) return *part;
   MILLRACE_ASSIGN(std::optional<Value> method, method_of(*this, object, name));
   if (method) return std::move(*method);
-  if (const Dict* dict = object.dict())
-    if (const Value* value = dict->find(name)) return *value;
+  if (const Dict* dict = object.dict()) {
+    const Value* value = dict->find(name, budget_);
+    MILLRACE_TRY(spend(0));
+    if (value != nullptr) return *value;
+  }
   return object.dict() != nullptr   ? Value::undefined("a dict has no attribute '{}'")
          : object.is_text()         ? Value::undefined("a string has no attribute '{}'")
          : object.list() != nullptr ? Value::undefined("a list has no attribute '{}'")
@@ -150,7 +162,8 @@ Result<Value> Interpreter::attribute(const Value& object, std::string_view name)
 
 Result<Value> Interpreter::item(const Value& object, const Value& key) {
   if (object.is_undefined()) return undefined_error(object);
-  if (const Dict* dict = object.dict(); dict != nullptr && hashable(key)) {
+  MILLRACE_TRY(spend(1));
+  if (const Dict* dict = object.dict(); dict != nullptr && hashable(key, budget_)) {
     const Value* value = dict->find(key, budget_);
     MILLRACE_TRY(spend(0));
     if (value != nullptr) return *value;
@@ -163,8 +176,8 @@ Result<Value> Interpreter::item(const Value& object, const Value& key) {
     const int64_t i = *index < 0 ? *index + n : *index;
     if (i < 0 || i >= n) return Value::undefined("an index lies outside of its list or string");
     if (list != nullptr) return list->items[static_cast<size_t>(i)];
-    const size_t begin = text->byte_of(static_cast<size_t>(i));
-    if (!text->ascii()) MILLRACE_TRY(spend(begin / 16));
+    const size_t begin = text->byte_of(static_cast<size_t>(i), budget_);
+    MILLRACE_TRY(spend(0));
     return part(*text, begin, begin + point_at(text->bytes, begin).bytes);
   }
   if (key.is_text()) return attribute(object, key.view());
@@ -210,10 +223,9 @@ Result<Value> Interpreter::slice(const Value& object, const Value& begin, const 
     return fail("a {} cannot be sliced", type_name(object));
   const auto size = static_cast<int64_t>(from != nullptr ? from->items.size() : whole->n_points);
   MILLRACE_ASSIGN(const Slice s, slice_of(*this, size, begin, end, step));
-  MILLRACE_TRY(spend(static_cast<size_t>(s.n) / 8));
   if (whole != nullptr && s.step == 1)
-    return part(*whole, whole->byte_of(static_cast<size_t>(s.begin)),
-                whole->byte_of(static_cast<size_t>(s.begin + s.n)));
+    return part(*whole, whole->byte_of(static_cast<size_t>(s.begin), budget_),
+                whole->byte_of(static_cast<size_t>(s.begin + s.n), budget_));
   if (from != nullptr && from->kind == ListKind::range) {
     const auto [start, stop, by] = from->range;
     const auto clamped = [](__int128 v) {
@@ -229,6 +241,7 @@ Result<Value> Interpreter::slice(const Value& object, const Value& begin, const 
     MILLRACE_ASSIGN(points, iterate(object));
     from = points.get();
   }
+  MILLRACE_TRY(spend(static_cast<size_t>(s.n) / 4));
   for (int64_t i = 0; i < s.n; ++i)
     items.push_back(from->items[static_cast<size_t>(s.begin + i * s.step)]);
   if (whole == nullptr) return list(from->kind, std::move(items));

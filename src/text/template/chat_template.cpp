@@ -21,6 +21,21 @@ constexpr std::string_view kChatMl =
 constexpr std::array<std::string_view, 8> kRoles = {"system", "developer", "user",  "assistant",
                                                     "tool",   "function",  "model", "ipython"};
 
+constexpr std::string_view kProbeText = "probe text";
+
+// For each of the four to six conversations of probe(): ten times what the templates we know take,
+// and a hundredth of what a render may.
+constexpr jinja::Limits kProbeLimits = {
+    .steps = 50'000, .output_bytes = 1 << 20, .memory_bytes = 8 << 20};
+
+// What a conversation adds to the limit of steps: some templates (gpt-oss, Command R) look through
+// the messages again for each message, which takes up to 8 steps a pair.
+int64_t steps_for(size_t n_messages) {
+  constexpr int64_t kMost = 50'000'000;  // two seconds
+  const auto n = static_cast<int64_t>(std::min<size_t>(n_messages, 10'000));
+  return std::min(8 * n * n, kMost);
+}
+
 bool is_known_role(const Json& role) {
   return role.is_string() && std::find(kRoles.begin(), kRoles.end(),
                                        role.get_ref<const std::string&>()) != kRoles.end();
@@ -79,47 +94,61 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source,
   out.special_tokens_ = std::move(special_tokens);
   out.limits_ = limits;
   out.is_builtin_ = builtin;
-  out.takes_ = out.probe();
+  out.probe();
   return out;
 }
 
 bool ChatTemplate::renders(const ChatInput& input, std::string_view wanted,
                            std::string_view unwanted) const {
-  const auto rendered = render_as_is(input);
+  jinja::Limits limits = kProbeLimits;
+  limits.steps = std::min(limits.steps, limits_.steps);
+  const auto rendered = render_as_is(input, limits);
   if (!rendered.ok()) return false;
   const std::string text = rendered.value().text();
   return text.find(wanted) != std::string::npos &&
          (unwanted.empty() || text.find(unwanted) == std::string::npos);
 }
 
-ChatTemplate::Takes ChatTemplate::probe() const {
-  constexpr std::string_view kText = "probe text", kOther = "probe that is no text";
-  Takes takes;
+void ChatTemplate::probe() {
+  takes_ = {};
+  if (!probe_content()) {
+    takes_.none_for_tools = false;
+    takes_.none_for_tools = !probe_content();
+  }
+  probe_arguments();
+}
+
+// Whether the template renders a question at all.
+bool ChatTemplate::probe_content() {
+  constexpr std::string_view kOther = "probe that is no text";
   ChatInput said;
-  said.messages = Json::array({Json{{"role", "user"}, {"content", kText}}});
-  takes.text = renders(said, kText);
+  said.messages = Json::array({Json{{"role", "user"}, {"content", kProbeText}}});
+  takes_.text = renders(said, kProbeText);
   // A template that prints the part whole would show its other member as well.
   said.messages[0]["content"] =
-      Json::array({Json{{"type", "text"}, {"text", kText}, {"note", kOther}}});
-  takes.parts = renders(said, kText, kOther);
-  if (!takes.parts) takes.text = true;
+      Json::array({Json{{"type", "text"}, {"text", kProbeText}, {"note", kOther}}});
+  takes_.parts = renders(said, kProbeText, kOther);
+  const bool any = takes_.text || takes_.parts;
+  if (!takes_.parts) takes_.text = true;
+  return any;
+}
 
+void ChatTemplate::probe_arguments() {
   const std::string arguments = R"({"probe": "value"})";
   ChatInput called;
-  const Json question = {{"role", "user"}, {"content", kText}};
+  const Json question = {{"role", "user"}, {"content", kProbeText}};
   const Json function = {{"name", "f"}, {"arguments", Json::parse(arguments)}};
   const Json call = {{"id", "callprobe"}, {"type", "function"}, {"function", function}};
   const Json answer = {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}};
   const Json result = {
-      {"role", "tool"}, {"tool_call_id", "callprobe"}, {"name", "f"}, {"content", kText}};
+      {"role", "tool"}, {"tool_call_id", "callprobe"}, {"name", "f"}, {"content", kProbeText}};
   called.messages = Json::array({question, answer, result});
   const Json declared = {{"name", "f"}, {"description", ""}, {"parameters", Json::object()}};
   called.tools = Json::array({Json{{"type", "function"}, {"function", declared}}});
-  takes.object_arguments = renders(called, "value");
+  takes_.object_arguments = renders(called, "value");
   called.messages[1]["tool_calls"][0]["function"]["arguments"] = arguments;
-  takes.text_arguments = renders(called, arguments);
-  if (!takes.text_arguments) takes.object_arguments = true;
-  return takes;
+  takes_.text_arguments = renders(called, arguments);
+  if (!takes_.text_arguments) takes_.object_arguments = true;
 }
 
 // Text parts as one string; an error for any other, which the template could not show.
@@ -170,17 +199,22 @@ Status ChatTemplate::adapt_message(Json& message, size_t index) const {
   return {};
 }
 
-Result<ChatTemplate::Rendered> ChatTemplate::render(const ChatInput& input) const {
+Result<ChatTemplate::Rendered> ChatTemplate::render(const ChatInput& input,
+                                                    const std::atomic<bool>* stop) const {
   MILLRACE_TRY(check_shape(input));
   ChatInput adapted = input;
   for (size_t i = 0; i < adapted.messages.size(); ++i)
     MILLRACE_TRY(adapt_message(adapted.messages[i], i));
   if (adapted.tools.is_array() && adapted.tools.empty()) adapted.tools = nullptr;
-  return render_as_is(adapted);
+  jinja::Limits limits = limits_;
+  limits.steps += steps_for(adapted.messages.size());
+  limits.stop = stop;
+  return render_as_is(adapted, limits);
 }
 
-Result<ChatTemplate::Rendered> ChatTemplate::render_as_is(const ChatInput& input) const {
-  return template_.render(limits_, input.now, [&](jinja::Interpreter& in) -> Status {
+Result<ChatTemplate::Rendered> ChatTemplate::render_as_is(const ChatInput& input,
+                                                          const jinja::Limits& limits) const {
+  return template_.render(limits, input.now, [&](jinja::Interpreter& in) -> Status {
     in.set_global("documents", jinja::None{});
     for (const auto& [name, token] : special_tokens_) {
       MILLRACE_ASSIGN(jinja::Value value, in.text(token, false));
@@ -193,7 +227,7 @@ Result<ChatTemplate::Rendered> ChatTemplate::render_as_is(const ChatInput& input
     MILLRACE_ASSIGN(jinja::Value messages, messages_value(in, input.messages));
     MILLRACE_ASSIGN(jinja::Value tools, jinja::from_json(in, input.tools));
     in.set_global("messages", std::move(messages));
-    in.set_global("tools", std::move(tools));
+    if (!input.tools.is_null() || takes_.none_for_tools) in.set_global("tools", std::move(tools));
     in.set_global("add_generation_prompt", jinja::Value(input.add_generation_prompt));
     return {};
   });

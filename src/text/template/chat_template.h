@@ -5,13 +5,16 @@
 // - A tool call's arguments arrive as a string of JSON; templates are written for the object. A
 //   string that is no JSON object stays one, or is wrapped where the template would fail on it.
 // - reasoning_content, reasoning and thinking name the same thing.
-// What a template can take is found out by rendering a few small conversations when it is parsed.
+// - Without tools, `tools` is none; for a template that fails on that it is undefined.
+// What a template can take is found out by rendering a few small conversations when it is parsed,
+// all of them within a small part of what one render may take.
 //
 // The prompt comes in pieces that say what came from the template. Text of messages, tools and
 // variables is input, and so is whatever was computed from it. Not input: a message's role where it
 // is one of the known ones, because some templates make a control token of it.
 #pragma once
 
+#include <atomic>
 #include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -42,7 +45,8 @@ class ChatTemplate {
                                     std::map<std::string, std::string> special_tokens = {},
                                     const jinja::Limits& limits = {});
 
-  Result<Rendered> render(const ChatInput& input) const;
+  // Ends with Code::cancelled soon after `stop` becomes true.
+  Result<Rendered> render(const ChatInput& input, const std::atomic<bool>* stop = nullptr) const;
 
   bool is_builtin() const { return is_builtin_; }
 
@@ -51,12 +55,15 @@ class ChatTemplate {
   struct Takes {
     bool text = true, parts = false;
     bool object_arguments = true, text_arguments = false;
+    bool none_for_tools = true;
   };
   explicit ChatTemplate(jinja::Template parsed) : template_(std::move(parsed)) {}
-  Takes probe() const;
+  void probe();
+  bool probe_content();
+  void probe_arguments();
   bool renders(const ChatInput& input, std::string_view wanted,
                std::string_view unwanted = {}) const;
-  Result<Rendered> render_as_is(const ChatInput& input) const;
+  Result<Rendered> render_as_is(const ChatInput& input, const jinja::Limits& limits) const;
 
   Status adapt_message(nlohmann::ordered_json& message, size_t index) const;
   Status adapt_content(nlohmann::ordered_json& content, size_t index) const;

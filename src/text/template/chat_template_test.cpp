@@ -1,7 +1,11 @@
 #include "text/template/chat_template.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace millrace {
@@ -99,6 +103,40 @@ TEST(ChatTemplate, BrokenArgumentsInAHistoryDoNotFail) {
   EXPECT_EQ(rendered(items, called(R"({"a": )")), "arguments={\"a\": ;");
   EXPECT_EQ(rendered(items, called(std::string(100'000, '['))),
             "arguments=" + std::string(100'000, '[') + ";");
+  std::string many = "{";  // a million keys would take minutes
+  for (int i = 0; i < 20'000; ++i) many += fmt::format("\"{}\": 1, ", i);
+  many += "\"last\": 1}";
+  EXPECT_EQ(rendered(items, called(many)), "arguments=" + many + ";");
+}
+
+// Templates for tool use ask in several ways whether there are any.
+TEST(ChatTemplate, ToolsThatAreNotThereAreNoneOrUndefined) {
+  const auto with = [](std::string_view condition) {
+    return rendered(fmt::format("{{% if {} %}}{{% for t in tools %}}{{{{ t }}}}{{% endfor %}}"
+                                "{{% endif %}}{{{{ messages[0].content }}}}",
+                                condition),
+                    said("Hi"));
+  };
+  for (const char* condition : {"tools", "tools is defined", "tools is not none",
+                                "tools is defined and tools is not none", "true"})
+    EXPECT_EQ(with(condition), "Hi") << condition;
+  // As transformers has it where the template does not mind.
+  EXPECT_EQ(rendered("{{ tools is none }} {{ messages[0].content }}", said("Hi")), "True Hi");
+}
+
+// With MILLRACE_TEST_DATA: the templates that publishers ship.
+TEST(ChatTemplate, RealTemplatesRenderWithoutTools) {
+  const char* data = std::getenv("MILLRACE_TEST_DATA");
+  const auto folder = std::filesystem::path(data == nullptr ? "" : data) / "chat-templates";
+  if (data == nullptr || !std::filesystem::exists(folder))
+    GTEST_SKIP() << "MILLRACE_TEST_DATA names no folder with chat-templates/*.jinja";
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    std::ifstream in(file.path());
+    const std::string source(std::istreambuf_iterator<char>(in), {});
+    EXPECT_NE(rendered(source, said("Hi there")).find("Hi there"), std::string::npos)
+        << file.path() << "\n"
+        << rendered(source, said("Hi there"));
+  }
 }
 
 TEST(ChatTemplate, ReasoningGoesByAllItsNames) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "text/template/interpreter.h"
 #include "text/template/objects.h"
 
@@ -55,9 +56,16 @@ Result<Value> Interpreter::eval(const Expr& expr) {
 }
 
 Result<Value> Interpreter::eval_name(NameId id) {
-  for (const Scope* scope = scope_.get(); scope != nullptr; scope = scope->parent.get())
+  size_t looked_at = 0;
+  for (const Scope* scope = scope_.get(); scope != nullptr; scope = scope->parent.get()) {
+    looked_at += scope->vars.size() + 2;
     for (const auto& [name, value] : scope->vars)
-      if (name == id) return value;
+      if (name == id) {
+        budget_.spend(looked_at / 16);
+        return value;
+      }
+  }
+  budget_.spend(looked_at / 16);
   if (is_global_[id] != 0) return globals_[id];
   return Value::undefined("'{}' is undefined", &ast_.names[id]);
 }
@@ -73,8 +81,9 @@ Result<Value> Interpreter::eval_container(const Expr& expr) {
   if (expr.kind == ExprKind::tuple) return list(ListKind::tuple, std::move(parts));
   std::vector<Dict::Entry> entries;
   for (size_t i = 0; i < parts.size(); i += 2) {
-    if (!hashable(parts[i])) return fail("a {} cannot be a key", type_name(parts[i]));
+    if (!hashable(parts[i], budget_)) return fail("a {} cannot be a key", type_name(parts[i]));
     set_entry(entries, std::move(parts[i]), std::move(parts[i + 1]), budget_);
+    MILLRACE_TRY(spend(0));
   }
   return dict(std::move(entries));
 }
@@ -106,6 +115,7 @@ Status Interpreter::eval_stars(const CallArgs& args, Args& out) {
   if (args.star != nullptr) {
     MILLRACE_ASSIGN(const Value more, eval(*args.star));
     MILLRACE_ASSIGN(const auto items, iterate(more));
+    MILLRACE_TRY(spend(items->items.size() / 4));
     out.positional.insert(out.positional.end(), items->items.begin(), items->items.end());
   }
   if (args.star_star == nullptr) return {};
@@ -113,8 +123,10 @@ Status Interpreter::eval_stars(const CallArgs& args, Args& out) {
   if (more.dict() == nullptr) return fail("** wants a mapping, not a {}", type_name(more));
   for (const auto& [key, value] : more.dict()->entries) {
     if (!key.is_text()) return fail("** wants a mapping whose keys are strings");
-    for (const auto& [name, held] : out.named)
-      if (name == key.view()) return fail("got two values for '{}'", name);
+    MILLRACE_TRY(spend(1 + key.view().size() / 64 + args.named.size() / 4));
+    for (const auto& [name, held] : args.named)  // a mapping's own keys differ
+      if (equal(name, key.view(), budget_))
+        return fail("got two values for '{}'", printable(name, kMaxShownBytes));
     out.named.emplace_back(key.view(), value);
   }
   return {};
@@ -128,6 +140,7 @@ Result<Args> Interpreter::eval_args(const CallArgs& args) {
     out.positional.push_back(std::move(value));
   }
   for (const auto& [name, expr] : args.named) {
+    MILLRACE_TRY(spend_bytes(name.size()));
     MILLRACE_ASSIGN(Value value, eval(*expr));
     out.named.emplace_back(name, std::move(value));
   }
@@ -224,6 +237,7 @@ Result<Value> Interpreter::eval_concat(const Expr& expr) {
   for (const ExprPtr& part : expr.parts) {
     MILLRACE_ASSIGN(const Value value, eval(*part));
     jinja::print(value, out, budget_);
+    MILLRACE_TRY(spend(0));
   }
   return text(std::move(out));
 }

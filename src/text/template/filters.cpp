@@ -36,6 +36,7 @@ Result<Value> Interpreter::filter(std::string_view name, const Value& value, Arg
   Deeper deeper(*this);
   MILLRACE_TRY(deeper.status());
   if (const NamedFilter* found = find_filter(name)) {
+    MILLRACE_TRY(pay(*this, found->pays, value, args));
     auto result = found->filter(*this, value, args);
     if (result.ok() || !found->lazy || result.status().code() != Code::invalid_argument)
       return result;
@@ -67,6 +68,7 @@ Result<const Text*> text_arg(const Interpreter& in, std::string_view function, c
 Result<Value> attribute_path(Interpreter& in, Value item, const Value& path) {
   if (path.is_none()) return item;
   if (!path.is_text()) return in.item(item, path);
+  MILLRACE_TRY(in.spend_points(path.view().size()));
   std::string_view rest = path.view();
   for (bool more = true; more;) {
     const size_t dot = rest.find('.');
@@ -86,8 +88,9 @@ Result<Value> attribute_path(Interpreter& in, Value item, const Value& path) {
   return item;
 }
 
-Result<std::vector<Line>> lines_of(const Interpreter& in, std::string_view text) {
+Result<std::vector<Line>> lines_of(Interpreter& in, std::string_view text) {
   constexpr size_t kMaxLines = 1'000'000;
+  MILLRACE_TRY(in.spend_points(text.size()));
   const auto ends_line = [](uint32_t c) {
     return (c >= 10 && c <= 13) || (c >= 28 && c <= 30) || c == 0x85 || c == 0x2028 || c == 0x2029;
   };
@@ -105,10 +108,12 @@ Result<std::vector<Line>> lines_of(const Interpreter& in, std::string_view text)
     at = next;
   }
   if (begin < text.size()) lines.push_back({begin, text.size(), text.size()});
+  MILLRACE_TRY(in.spend(lines.size()));
   return lines;
 }
 
 Result<Value> mapped(Interpreter& in, const Text& text, Mapper mapper) {
+  MILLRACE_TRY(in.spend_points(text.bytes.size()));
   TextBuilder out = in.builder();
   std::string part;
   // One run of bytes with the same origin after the other.
@@ -143,12 +148,16 @@ Result<Value> capitalized(Interpreter& in, const Text& text) {
 
 Result<Value> replaced(Interpreter& in, const Text& text, const Text& old, const Text& with,
                        int64_t count) {
-  MILLRACE_TRY(in.spend(text.bytes.size() * (old.bytes.size() / 64 + 1) / 64));
   TextBuilder out = in.builder();
-  const auto put = [&] { out.append(with.bytes, with.input, 0, with.bytes.size()); };
+  Budget& budget = in.budget();
+  const auto put = [&] {
+    budget.spend(1 + with.bytes.size() / 64 + with.input.size() / 4);
+    out.append(with.bytes, with.input, 0, with.bytes.size());
+  };
+  const auto goes_on = [&] { return count != 0 && !out.over() && !budget.spent(); };
   size_t at = 0;
   if (old.bytes.empty()) {  // before every character, and at the end
-    for (; count != 0 && !out.over(); count -= count > 0 ? 1 : 0) {
+    for (; goes_on(); count -= count > 0 ? 1 : 0) {
       put();
       if (at >= text.bytes.size()) break;
       const size_t end = at + point_at(text.bytes, at).bytes;
@@ -156,9 +165,9 @@ Result<Value> replaced(Interpreter& in, const Text& text, const Text& old, const
       at = end;
     }
   } else {
-    for (; count != 0 && !out.over(); count -= count > 0 ? 1 : 0) {
-      const size_t found = text.bytes.find(old.bytes, at);
-      if (found == std::string::npos) break;
+    for (; goes_on(); count -= count > 0 ? 1 : 0) {
+      const size_t found = find_in(text.bytes, old.bytes, at, budget);
+      if (found == std::string_view::npos) break;
       out.append(text.bytes, text.input, at, found);
       put();
       at = found + old.bytes.size();
@@ -169,9 +178,14 @@ Result<Value> replaced(Interpreter& in, const Text& text, const Text& old, const
 }
 
 Result<Value> joined(Interpreter& in, const Text& separator, std::span<const Value> items) {
+  MILLRACE_TRY(in.spend(items.size()));
   TextBuilder out = in.builder();
-  for (size_t i = 0; i < items.size() && !out.over(); ++i) {
-    if (i > 0) out.append(separator.bytes, separator.input, 0, separator.bytes.size());
+  const size_t per_separator = separator.bytes.size() / 64 + separator.input.size() / 4;
+  for (size_t i = 0; i < items.size() && !out.over() && !in.budget().spent(); ++i) {
+    if (i > 0) {
+      in.budget().spend(per_separator);
+      out.append(separator.bytes, separator.input, 0, separator.bytes.size());
+    }
     print(items[i], out, in.budget());
   }
   return in.text(std::move(out));

@@ -17,6 +17,7 @@ using Filter = Result<Value> (*)(Interpreter& in, const Value& value, Args& args
 struct NamedFilter {
   std::string_view name;
   Filter filter;
+  Pays pays = Pays::for_all_it_is_given;
   bool lazy = false;  // a generator in jinja2: fails when its items are asked for, not before
 };
 std::span<const NamedFilter> text_filters();
@@ -44,8 +45,9 @@ Result<Value> attribute_path(Interpreter& in, Value item, const Value& path);
 struct Line {
   size_t begin, end, next;
 };
-Result<std::vector<Line>> lines_of(const Interpreter& in, std::string_view text);
+Result<std::vector<Line>> lines_of(Interpreter& in, std::string_view text);
 
+// The rest of these pay by themselves.
 // Maps every code point, keeping what came from input.
 using Mapper = void (*)(std::string& out, uint32_t code);
 Result<Value> mapped(Interpreter& in, const Text& text, Mapper mapper);

@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <bit>
+#include <set>
 
 #include "text/template/filters.h"
 
@@ -32,12 +33,12 @@ Result<Value> first(Interpreter& in, const Value& value, Args& args) {
   List* list = value.list();
   if (list != nullptr && list->kind == ListKind::iterator && !list->items.empty()) {
     Value item = list->items.front();
-    MILLRACE_TRY(in.spend(list->items.size() / 8));
+    MILLRACE_TRY(in.spend(list->items.size()));
     list->items.erase(list->items.begin());
     return item;
   }
-  if (list == nullptr && value.is_text() && !value.view().empty())
-    return in.item(value, Value(int64_t{0}));
+  if (value.is_text() && !value.view().empty()) return in.item(value, Value(int64_t{0}));
+  if (list != nullptr && !list->items.empty()) return list->items.front();
   MILLRACE_ASSIGN(const auto items, in.iterate(value));
   if (items->items.empty()) return Value::undefined("there is no first item: nothing is there");
   return items->items.front();
@@ -48,6 +49,7 @@ Result<Value> last(Interpreter& in, const Value& value, Args& args) {
   if (value.list() != nullptr && value.list()->kind == ListKind::iterator)
     return in.fail("a generator has no last item; put `list` before `last`");
   if (value.is_text() && !value.view().empty()) return in.item(value, Value(int64_t{-1}));
+  if (value.list() != nullptr && !value.list()->items.empty()) return value.list()->items.back();
   MILLRACE_ASSIGN(const auto items, in.iterate(value));
   if (items->items.empty()) return Value::undefined("there is no last item: nothing is there");
   return items->items.back();
@@ -120,6 +122,7 @@ Result<Value> batch(Interpreter& in, const Value& value, Args& args) {
   if (left > 0 && !p[1].is_none() && left < n) {
     if (n > static_cast<int64_t>(in.budget().room() / sizeof(Value)))
       return in.fail("batch would fill up {} items", n);
+    MILLRACE_TRY(in.spend(static_cast<size_t>(n)));
     run.resize(static_cast<size_t>(n), p[1]);
   }
   if (left > 0) MILLRACE_TRY(flush());
@@ -155,6 +158,7 @@ Result<Value> sum(Interpreter& in, const Value& value, Args& args) {
   MILLRACE_ASSIGN(const auto given, in.iterate(value));
   Value total = p[1];
   for (const Value& item : given->items) {
+    MILLRACE_TRY(in.spend(1));
     MILLRACE_ASSIGN(const Value part, attribute_path(in, item, p[0]));
     MILLRACE_ASSIGN(total, in.binary(Op::add, total, part));
   }
@@ -234,6 +238,7 @@ Status sort_by_key(Interpreter& in, std::vector<Keyed>& rows, bool reverse) {
   if (reverse) std::reverse(rows.begin(), rows.end());
   std::stable_sort(rows.begin(), rows.end(), [&](const Keyed& x, const Keyed& y) {
     if (a != nullptr || in.budget().spent()) return false;
+    in.budget().spend(3);  // to move a row costs more than to compare short keys
     const auto is_less = less(x.key, y.key, in.budget());
     if (!is_less) a = &x, b = &y;
     return is_less.value_or(false);
@@ -314,6 +319,7 @@ Result<Value> sort(Interpreter& in, const Value& value, Args& args) {
 // What `unique`, `min`, `max` and `groupby` go by.
 Result<Value> simple_key(Interpreter& in, const Value& item, const Value& attribute,
                          bool case_sensitive) {
+  MILLRACE_TRY(in.spend(1));
   MILLRACE_ASSIGN(Value key, attribute_path(in, item, attribute));
   return case_sensitive ? Result<Value>(std::move(key)) : without_case(in, std::move(key));
 }
@@ -322,21 +328,24 @@ Result<Value> unique(Interpreter& in, const Value& value, Args& args) {
   MILLRACE_ASSIGN(const auto p, (bound<2>(in, "unique", args, {"case_sensitive", "attribute"},
                                           {Value(false), None{}})));
   MILLRACE_ASSIGN(const auto given, in.iterate(value));
-  std::unordered_set<std::string> texts;
-  std::vector<Value> others, out;
+  std::set<std::string_view> texts;
+  std::vector<Value> held, others, out;  // held: what the views are of
   for (const Value& item : given->items) {
     MILLRACE_ASSIGN(Value key, simple_key(in, item, p[1], truthy(p[0])));
-    if (!hashable(key))
+    if (!hashable(key, in.budget()))
       return in.fail("unique cannot tell values of type {} apart", type_name(key));
     bool is_new = true;
     if (key.is_text()) {
+      const auto n_compared = static_cast<size_t>(std::bit_width(texts.size()));
+      MILLRACE_TRY(in.spend((1 + key.view().size() / 64) * (1 + n_compared)));
       is_new = texts.emplace(key.view()).second;
+      if (is_new) held.push_back(key);
     } else {
       is_new = std::none_of(others.begin(), others.end(),
                             [&](const Value& other) { return equal(other, key, in.budget()); });
       if (is_new) others.push_back(key);
     }
-    MILLRACE_TRY(in.spend(key.is_text() ? key.view().size() / 64 : 0));
+    MILLRACE_TRY(in.spend(0));
     if (is_new) out.push_back(item);
   }
   return in.list(ListKind::iterator, std::move(out));
@@ -402,32 +411,33 @@ Result<Value> groupby(Interpreter& in, const Value& value, Args& args) {
   return in.list(ListKind::list, std::move(out));
 }
 
+constexpr Pays kItself = Pays::by_itself;  // for each item, or it looks at none
 constexpr NamedFilter kFilters[] = {
-    {"attr", attr},
-    {"batch", batch, true},
-    {"count", length},
-    {"d", default_},
-    {"default", default_},
-    {"dictsort", dictsort},
-    {"first", first},
-    {"groupby", groupby},
-    {"items", items, true},
-    {"join", join},
-    {"last", last},
-    {"length", length},
-    {"list", to_list},
-    {"map", map, true},
-    {"max", extreme<true>},
-    {"min", extreme<false>},
-    {"reject", choose<false, false>, true},
-    {"rejectattr", choose<true, false>, true},
-    {"reverse", reverse},
-    {"select", choose<false, true>, true},
-    {"selectattr", choose<true, true>, true},
-    {"slice", slice, true},
-    {"sort", sort},
-    {"sum", sum},
-    {"unique", unique, true},
+    {"attr", attr, kItself},
+    {"batch", batch, kItself, true},
+    {"count", length, kItself},
+    {"d", default_, kItself},
+    {"default", default_, kItself},
+    {"dictsort", dictsort, kItself},
+    {"first", first, kItself},
+    {"groupby", groupby, kItself},
+    {"items", items, kItself, true},
+    {"join", join, kItself},
+    {"last", last, kItself},
+    {"length", length, kItself},
+    {"list", to_list, kItself},
+    {"map", map, kItself, true},
+    {"max", extreme<true>, kItself},
+    {"min", extreme<false>, kItself},
+    {"reject", choose<false, false>, kItself, true},
+    {"rejectattr", choose<true, false>, kItself, true},
+    {"reverse", reverse, kItself},
+    {"select", choose<false, true>, kItself, true},
+    {"selectattr", choose<true, true>, kItself, true},
+    {"slice", slice, kItself, true},
+    {"sort", sort, kItself},
+    {"sum", sum, kItself},
+    {"unique", unique, kItself, true},
 };
 
 }  // namespace

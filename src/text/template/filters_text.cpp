@@ -15,6 +15,7 @@ namespace {
 template <Result<Value> (*F)(Interpreter&, const Text&, Args&)>
 Result<Value> on_text(Interpreter& in, const Value& value, Args& args) {
   MILLRACE_ASSIGN(const Value text, in.to_text(value));
+  if (!value.is_text()) MILLRACE_TRY(in.spend_points(text.view().size()));
   return F(in, *text.text(), args);
 }
 
@@ -37,13 +38,15 @@ Result<Value> capitalize(Interpreter& in, const Text& text, Args& args) {
 Result<Value> title(Interpreter& in, const Text& text, Args& args) {
   MILLRACE_TRY(no_args(in, "title", args));
   TextBuilder out = in.builder();
+  MILLRACE_TRY(in.spend_points(text.bytes.size()));  // a second time: it maps and builds
+  Origins origins(text.input);
   bool begins = true;
   std::string one;
   for (size_t at = 0; at < text.bytes.size();) {
     const Point p = point_at(text.bytes, at);
     one.clear();
     begins ? append_upper(one, p.code) : append_lower(one, p.code);
-    out.append(one, text.input_at(at));
+    out.append(one, origins.at(at));
     begins = is_space(p.code) ||
              (p.code < 0x80 &&
               std::string_view("-({[<").find(static_cast<char>(p.code)) != std::string_view::npos);
@@ -56,11 +59,11 @@ Result<Value> trim(Interpreter& in, const Text& text, Args& args) {
   MILLRACE_ASSIGN(const auto p, (bound<1>(in, "trim", args, {"chars"}, {None{}})));
   Span kept;
   if (p[0].is_none()) {
-    kept = stripped(text.bytes, {});
+    kept = stripped(text.bytes, {}, in.budget());
   } else {
     MILLRACE_ASSIGN(const Text* chars, text_arg(in, "trim", p[0]));
     const std::string_view view = chars->bytes;
-    kept = stripped(text.bytes, {}, &view);
+    kept = stripped(text.bytes, {}, in.budget(), &view);
   }
   return in.part(text, kept.begin, kept.end);
 }
@@ -86,6 +89,7 @@ Result<Value> center(Interpreter& in, const Text& text, Args& args) {
 Result<Value> escape(Interpreter& in, const Value& value, Args& args) {
   MILLRACE_TRY(no_args(in, "escape", args));
   MILLRACE_ASSIGN(const Value text, in.to_text(value));
+  MILLRACE_TRY(in.spend_points(text.view().size()));
   TextBuilder out = in.builder();
   append_escaped(*text.text(), !text.text()->safe, out);
   return safe_text(in, std::move(out));
@@ -169,7 +173,7 @@ Result<Value> truncate(Interpreter& in, const Value& value, Args& args) {
   MILLRACE_ASSIGN(const int64_t n, in.length(value));
   if (n <= length || n - length <= leeway) return value;
   MILLRACE_ASSIGN(const Text* text, text_arg(in, "truncate", value));
-  size_t cut = text->byte_of(static_cast<size_t>(length - n_end));
+  size_t cut = text->byte_of(static_cast<size_t>(length - n_end), in.budget());
   if (!truthy(p[1])) {
     const size_t space = std::string_view(text->bytes).substr(0, cut).rfind(' ');
     if (space != std::string_view::npos) cut = space;
@@ -194,17 +198,23 @@ Result<Value> wordcount(Interpreter& in, const Text& text, Args& args) {
   return Value(n);
 }
 
-void append_quoted(const Text& text, bool query, TextBuilder& out) {
+Status append_quoted(Interpreter& in, const Text& text, bool query, TextBuilder& out) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  MILLRACE_TRY(in.spend_points(text.bytes.size()));
+  Origins origins(text.input);
   for (size_t at = 0; at < text.bytes.size(); ++at) {
     const char c = text.bytes[at];
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                        std::string_view("_.-~").find(c) != std::string_view::npos ||
                        (c == '/' && !query);
-    const std::string one = plain               ? std::string(1, c)
-                            : query && c == ' ' ? "+"
-                                                : fmt::format("%{:02X}", static_cast<uint8_t>(c));
-    out.append(one, text.input_at(at));
+    const auto byte = static_cast<uint8_t>(c);
+    const char escape[] = {'%', kHex[byte >> 4], kHex[byte & 15]};
+    const std::string_view one = plain               ? std::string_view(&c, 1)
+                                 : query && c == ' ' ? "+"
+                                                     : std::string_view(escape, 3);
+    out.append(one, origins.at(at));
   }
+  return {};
 }
 
 Result<Value> urlencode(Interpreter& in, const Value& value, Args& args) {
@@ -212,7 +222,7 @@ Result<Value> urlencode(Interpreter& in, const Value& value, Args& args) {
   TextBuilder out = in.builder();
   if (value.list() == nullptr && value.dict() == nullptr) {
     MILLRACE_ASSIGN(const Value text, in.to_text(value));
-    append_quoted(*text.text(), false, out);
+    MILLRACE_TRY(append_quoted(in, *text.text(), false, out));
     return in.text(std::move(out));
   }
   Value pairs = value;
@@ -229,7 +239,7 @@ Result<Value> urlencode(Interpreter& in, const Value& value, Args& args) {
     for (size_t side = 0; side < 2; ++side) {
       if (side == 1) out.append("=", false);
       MILLRACE_ASSIGN(const Value text, in.to_text(pair->items[side]));
-      append_quoted(*text.text(), true, out);
+      MILLRACE_TRY(append_quoted(in, *text.text(), true, out));
     }
   }
   return in.text(std::move(out));
@@ -264,7 +274,8 @@ Result<Value> tojson(Interpreter& in, const Value& value, Args& args) {
 
 // A number as Python's int() and float() read it: white space around it, underscores inside.
 std::optional<std::string> number_text(std::string_view text) {
-  const Span kept = stripped(text, {});
+  Budget unlimited;  // the text was paid for
+  const Span kept = stripped(text, {}, unlimited);
   std::string out;
   for (size_t at = kept.begin; at < kept.end; ++at) {
     const auto is_alnum = [&](size_t i) {
@@ -372,7 +383,9 @@ Result<Value> absolute(Interpreter& in, const Value& value, Args& args) {
 
 // The nearest number with so many decimals, exact ties to even, as Python rounds.
 double rounded(double value, int64_t precision) {
+  constexpr double kWholeFrom = 4503599627370496.0;  // 2^52: larger ones have no decimals
   if (!std::isfinite(value) || precision > 300) return value;
+  if (precision >= 0 && std::fabs(value) >= kWholeFrom) return value;
   if (precision >= 0) {
     const std::string text = fmt::format("{:.{}f}", value, static_cast<int>(precision));
     double out = 0;
@@ -407,6 +420,7 @@ Result<Value> round(Interpreter& in, const Value& value, Args& args) {
   const auto number = value.as_number();
   if (!number) return in.fail("round wants a number, not a {}", type_name(value));
   MILLRACE_ASSIGN(const int64_t precision, int_arg(in, "round", p[0]));
+  if (precision > 17) MILLRACE_TRY(in.spend(3000));  // as in format.cpp
   if (method == "common") {
     if (const auto i = value.as_int()) return round_int(in, *i, precision);
     return Value(rounded(*number, precision));
@@ -417,28 +431,29 @@ Result<Value> round(Interpreter& in, const Value& value, Args& args) {
   return Value((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);
 }
 
+constexpr Pays kItself = Pays::by_itself;
 constexpr NamedFilter kFilters[] = {
     {"abs", absolute},
-    {"capitalize", on_text<capitalize>},
-    {"center", on_text<center>},
-    {"e", escape},
-    {"escape", escape},
+    {"capitalize", on_text<capitalize>, kItself},
+    {"center", on_text<center>, kItself},
+    {"e", escape, kItself},
+    {"escape", escape, kItself},
     {"float", to_float},
     {"forceescape", on_text<force_escape>},
-    {"format", on_text<format>},
-    {"indent", indent},
+    {"format", on_text<format>, kItself},
+    {"indent", indent, kItself},
     {"int", to_int},
-    {"lower", on_text<lower>},
-    {"replace", on_text<replace>},
+    {"lower", on_text<lower>, kItself},
+    {"replace", on_text<replace>, kItself},
     {"round", round},
-    {"safe", on_text<safe>},
-    {"string", string},
+    {"safe", on_text<safe>, kItself},
+    {"string", string, kItself},
     {"title", on_text<title>},
-    {"tojson", tojson},
-    {"trim", on_text<trim>},
+    {"tojson", tojson, kItself},
+    {"trim", on_text<trim>, kItself},
     {"truncate", truncate},
-    {"upper", on_text<upper>},
-    {"urlencode", urlencode},
+    {"upper", on_text<upper>, kItself},
+    {"urlencode", urlencode, kItself},
     {"wordcount", on_text<wordcount>},
 };
 

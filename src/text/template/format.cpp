@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace millrace::jinja {
 namespace {
 
@@ -124,17 +126,25 @@ int read_int(std::string_view text, size_t& at) {
   return value;
 }
 
-Status check_size(const Interpreter& in, const Spec& spec) {
+// Whether a layout is within bounds; pays for it.
+Status check_size(Interpreter& in, const Spec& spec) {
   if (spec.width > kMaxWidth || spec.precision > kMaxPrecision)
     return in.fail("a format is wider than {} or more precise than {}", kMaxWidth, kMaxPrecision);
-  return {};
+  return in.spend(4 + spec.width / 64);
+}
+
+// Digits past those that tell doubles apart take long arithmetic: up to 0.3 ms.
+Status pay_for_digits(Interpreter& in, double value, const Spec& spec) {
+  const bool fixed = std::string_view("fF%").find(spec.type) != std::string_view::npos;
+  const bool many = spec.precision > 17 || (fixed && std::fabs(value) > 1e18);
+  return in.spend(many ? 3000 : 0);
 }
 
 // The % operator, walking its format.
 class Percent {
  public:
   Percent(Interpreter& in, const Text& format, const Value& values)
-      : in_(in), format_(format), values_(values), out_(in.builder()) {
+      : in_(in), format_(format), origins_(format.input), values_(values), out_(in.builder()) {
     const List* list = values.list();
     is_tuple_ = list != nullptr && list->kind == ListKind::tuple;
   }
@@ -149,6 +159,7 @@ class Percent {
 
   Interpreter& in_;
   const Text& format_;
+  Origins origins_;
   const Value& values_;
   TextBuilder out_;
   bool is_tuple_;
@@ -169,8 +180,9 @@ Status Percent::named(std::optional<Value>& value) {
   if (close == std::string::npos) return in_.fail("a % format has a name that is never closed");
   if (values_.dict() == nullptr) return in_.fail("a % format with names wants a mapping");
   const std::string key = format_.bytes.substr(at_ + 1, close - at_ - 1);
-  const Value* found = values_.dict()->find(key);
-  if (found == nullptr) return in_.fail("a % format names '{}', which is not there", key);
+  const Value* found = values_.dict()->find(key, in_.budget());
+  if (found == nullptr)
+    return in_.fail("a % format names '{}', which is not there", printable(key, kMaxShownBytes));
   value = *found;
   n_used_ = 1;
   at_ = close + 1;
@@ -219,6 +231,7 @@ Status Percent::append(const Value& value, const Spec& spec) {
   const auto number = value.as_number();
   if (!number) return in_.fail("%{} wants a number, not a {}", spec.type, type_name(value));
   if (std::string_view("eEfFgG").find(spec.type) != std::string_view::npos) {
+    MILLRACE_TRY(pay_for_digits(in_, *number, spec));
     append_number(float_digits(*number, spec), std::signbit(*number), spec, out_);
     return {};
   }
@@ -240,7 +253,7 @@ Status Percent::directive() {
   spec.type = format_.bytes[at_++];
   if (spec.type == 'i' || spec.type == 'u') spec.type = 'd';
   if (spec.type == '%') {
-    out_.append("%", format_.input_at(at_ - 1));
+    out_.append("%", origins_.at(at_ - 1));
     return {};
   }
   if (std::string_view("sracdxXoeEfFgG").find(spec.type) == std::string_view::npos)
@@ -297,9 +310,10 @@ Result<Value> Braces::first(std::string_view name) {
       return in_.fail("format() was given no value {}", index);
     return args_.positional[static_cast<size_t>(index)];
   }
+  MILLRACE_TRY(in_.spend(args_.named.size()));
   for (const auto& [key, value] : args_.named)
-    if (key == name) return value;
-  return in_.fail("format() was given no '{}'", name);
+    if (equal(key, name, in_.budget())) return value;
+  return in_.fail("format() was given no '{}'", printable(name, kMaxShownBytes));
 }
 
 // A field's name: an argument, then .attributes and [items] of it.
@@ -354,7 +368,8 @@ Result<Spec> Braces::read_spec(std::string_view text) {
     if (spec.precision < 0) return in_.fail("a format names no precision after its point");
   }
   if (at < text.size()) spec.type = text[at++];
-  if (at < text.size()) return in_.fail("format() does not know the layout '{}'", text);
+  if (at < text.size())
+    return in_.fail("format() does not know the layout '{}'", printable(text, kMaxShownBytes));
   MILLRACE_TRY(check_size(in_, spec));
   return spec;
 }
@@ -372,6 +387,7 @@ Status Braces::append(const Value& value, const Spec& spec) {
   if (value.is_float() || (as_float && value.as_number())) {
     if (!as_float && spec.type != '\0')
       return in_.fail("format() does not lay out a float as '{}'", spec.type);
+    MILLRACE_TRY(pay_for_digits(in_, *value.as_number(), spec));
     append_number(float_digits(*value.as_number(), spec), std::signbit(*value.as_number()), spec,
                   out_);
     return {};
@@ -432,10 +448,12 @@ Result<Value> Braces::run() {
 }  // namespace
 
 Result<Value> format_percent(Interpreter& in, const Text& format, const Value& values) {
+  MILLRACE_TRY(in.spend_points(format.bytes.size()));
   return Percent(in, format, values).run();
 }
 
 Result<Value> format_braces(Interpreter& in, const Text& format, Args& args) {
+  MILLRACE_TRY(in.spend_points(format.bytes.size()));
   return Braces(in, format, args).run();
 }
 
@@ -443,17 +461,18 @@ void append_escaped(const Text& text, bool escapes, TextBuilder& out) {
   if (!escapes) return out.append(text.bytes, text.input, 0, text.bytes.size());
   constexpr std::string_view kChars = "&<>'\"";
   constexpr std::string_view kEntities[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
+  Origins origins(text.input);
   for (size_t at = 0; at < text.bytes.size();) {
     const size_t end = std::min(text.bytes.find_first_of(kChars, at), text.bytes.size());
     out.append(text.bytes, text.input, at, end);
     if (end < text.bytes.size())
-      out.append(kEntities[kChars.find(text.bytes[end])], text.input_at(end));
+      out.append(kEntities[kChars.find(text.bytes[end])], origins.at(end));
     at = end + 1;
   }
 }
 
 Result<Value> safe_text(Interpreter& in, TextBuilder built) {
-  MILLRACE_TRY(in.spend(built.size() / 64));
+  MILLRACE_TRY(in.spend(cost_of(built)));
   if (built.over()) return in.text(std::move(built));
   auto text = std::make_shared<Text>(built.take_bytes(), built.take_input(), &in.budget().memory);
   text->safe = true;

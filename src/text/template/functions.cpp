@@ -27,23 +27,25 @@ Result<std::vector<Dict::Entry>> entries_of(Interpreter& in, Args& args) {
   if (!args.positional.empty()) {
     const Value& from = args.positional[0];
     if (from.dict() != nullptr) {
+      MILLRACE_TRY(in.spend(2 * from.dict()->entries.size()));
       out = from.dict()->entries;
     } else {
       MILLRACE_ASSIGN(const auto pairs, in.iterate(from));
       for (const Value& pair : pairs->items) {
         MILLRACE_ASSIGN(const auto two, in.iterate(pair));
         if (two->items.size() != 2) return in.fail("dict() wants pairs of a key and a value");
-        if (!hashable(two->items[0]))
+        if (!hashable(two->items[0], in.budget()))
           return in.fail("a {} cannot be a key", type_name(two->items[0]));
         set_entry(out, two->items[0], two->items[1], in.budget());
+        MILLRACE_TRY(in.spend(0));
       }
     }
   }
   for (auto& [name, value] : args.named) {
     MILLRACE_ASSIGN(Value key, in.text(name));
     set_entry(out, std::move(key), std::move(value), in.budget());
+    MILLRACE_TRY(in.spend(0));
   }
-  MILLRACE_TRY(in.spend(out.size()));
   return out;
 }
 
@@ -57,13 +59,13 @@ Result<Value> make_namespace(Interpreter& in, const Value&, Args& args) {
   auto space = std::make_shared<Namespace>();
   for (auto& [key, value] : entries) {
     MILLRACE_ASSIGN(const Text* name, text_arg(in, "namespace()", key));
+    MILLRACE_TRY(in.spend_bytes(name->bytes.size()));
+    in.budget().memory.live += 64 + name->bytes.size();
     space->attributes.emplace_back(name->bytes, std::move(value));
   }
   in.keep(space);
   // What it holds does not count into its depth: it may come to hold anything.
-  MILLRACE_ASSIGN(Value out, in.object(space, {}));
-  in.budget().memory.live += space->attributes.size() * 64;
-  return out;
+  return in.object(space, {});
 }
 
 Result<Value> raise_exception(Interpreter& in, const Value&, Args& args) {
@@ -78,12 +80,14 @@ Result<Value> strftime_now(Interpreter& in, const Value&, Args& args) {
   MILLRACE_ASSIGN(const auto p, (bound<1>(in, "strftime_now()", args, {"format"}, {Value()}, 1)));
   MILLRACE_ASSIGN(const Text* format, text_arg(in, "strftime_now()", p[0]));
   constexpr std::string_view kKnown = "aAbBcdDeFgGhHIjklmMnpPrRStTuUVwWxXyYC%";
+  MILLRACE_TRY(in.spend(4 * format->bytes.size()));  // strftime() takes a fraction of a microsecond
   TextBuilder out = in.builder();
+  Origins origins(format->input);
   for (size_t at = 0; at < format->bytes.size();) {
     const std::string_view rest = format->view().substr(at);
     size_t n = 1;
     if (rest[0] != '%' || rest.size() < 2) {
-      out.append(rest.substr(0, 1), format->input_at(at));
+      out.append(rest.substr(0, 1), origins.at(at));
     } else {
       const bool bare = rest[1] == '-' && rest.size() > 2;  // %-d: no padding
       const char letter = rest[bare ? 2 : 1];

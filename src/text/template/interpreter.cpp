@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "text/template/objects.h"
 
 namespace millrace::jinja {
@@ -47,6 +48,8 @@ std::shared_ptr<Scope> scope_inside(const std::shared_ptr<Scope>& parent) {
 
 Interpreter::Interpreter(const Ast& ast, const Limits& limits, const std::tm& now)
     : ast_(ast),
+      special_{ast.names.find("loop"), ast.names.find("caller"), ast.names.find("kwargs"),
+               ast.names.find("varargs")},
       limits_(limits),
       now_(now),
       globals_(ast.names.size()),
@@ -54,6 +57,7 @@ Interpreter::Interpreter(const Ast& ast, const Limits& limits, const std::tm& no
       scope_(std::make_shared<Scope>()) {
   budget_.steps = limits.steps;
   budget_.memory.limit = limits.memory_bytes;
+  budget_.stop = limits.stop;
   add_functions(*this);
 }
 
@@ -83,6 +87,7 @@ Status Interpreter::exhausted() const {
   if (depth_ > limits_.depth)
     return error(Code::out_of_memory, "template line {}: nested deeper than {} levels", line_,
                  limits_.depth);
+  if (budget_.stopped()) return error(Code::cancelled, "stopped while rendering the chat template");
   if (budget_.steps < 0)
     return error(Code::out_of_memory, "template line {}: took more than {} steps", line_,
                  limits_.steps);
@@ -90,14 +95,25 @@ Status Interpreter::exhausted() const {
                limits_.memory_bytes);
 }
 
-Status Interpreter::spend(size_t work) {
-  budget_.spend(static_cast<int64_t>(std::min<size_t>(work, INT64_MAX)));
+Status Interpreter::spend(size_t steps) {
+  budget_.spend(steps);
+  return budget_.spent() ? exhausted() : Status();
+}
+
+Status Interpreter::spend_bytes(size_t n) {
+  budget_.spend_bytes(n);
+  return budget_.spent() ? exhausted() : Status();
+}
+
+Status Interpreter::spend_points(size_t n) {
+  budget_.spend_points(n);
   return budget_.spent() ? exhausted() : Status();
 }
 
 Status Interpreter::undefined_error(const Value& value) const {
   const Undefined& u = value.as_undefined();
-  return fail("{}", fmt::format(fmt::runtime(u.hint), u.name == nullptr ? "it" : *u.name));
+  const std::string name = u.name == nullptr ? "it" : printable(*u.name, kMaxShownBytes);
+  return fail("{}", fmt::format(fmt::runtime(u.hint), name));
 }
 
 Result<Interpreter::Flow> Interpreter::run(const Block& block) {
@@ -203,12 +219,11 @@ Result<Interpreter::Flow> Interpreter::run_loop(const Stmt& stmt, const Value& i
 
 Result<Interpreter::Flow> Interpreter::run_rounds(const Stmt& stmt,
                                                   const std::shared_ptr<Loop>& loop) {
-  const auto loop_name = ast_.names.find("loop");
   while (true) {
     MILLRACE_ASSIGN(std::optional<Value> item, loop->next(*this));
     if (!item) return Flow::next;
     InScope inside(*this, scope_inside(scope_));
-    if (loop_name) store(*loop_name, Value(std::shared_ptr<Object>(loop)));
+    if (special_.loop) store(*special_.loop, Value(std::shared_ptr<Object>(loop)));
     MILLRACE_TRY(assign(stmt.targets[0], *item));
     MILLRACE_ASSIGN(const Flow flow, run(stmt.blocks[0]));
     if (flow == Flow::break_) return Flow::next;
@@ -219,6 +234,7 @@ Result<Interpreter::Flow> Interpreter::run_rounds(const Stmt& stmt,
 Result<bool> Interpreter::wanted(const Stmt& loop, const std::shared_ptr<Scope>& scope,
                                  const Value& item) {
   Deeper deeper(*this);
+  budget_.spend(1);  // a round makes a scope
   MILLRACE_TRY(deeper.status());
   if (loop.exprs.size() < 2) return true;
   InScope inside(*this, scope_inside(scope));
@@ -271,6 +287,7 @@ Status Interpreter::run_set(const Stmt& stmt) {
 }
 
 void Interpreter::store(NameId id, Value value) {
+  budget_.spend(scope_->vars.size() / 16);
   for (auto& [name, held] : scope_->vars)
     if (name == id) {
       held = std::move(value);
@@ -283,8 +300,9 @@ Status Interpreter::assign_attribute(const Target& target, const Value& value) {
   MILLRACE_ASSIGN(const Value object, eval_name(target.id));
   auto* space = object.object_as<Namespace>();
   if (space == nullptr)
-    return fail("cannot assign to an attribute of '{}': it is no namespace", ast_.names[target.id]);
-  space->set(target.attribute, value);
+    return fail("cannot assign to an attribute of '{}': it is no namespace",
+                printable(ast_.names[target.id], kMaxShownBytes));
+  space->set(target.attribute, value, budget_);
   return {};
 }
 
@@ -316,7 +334,7 @@ std::shared_ptr<Scope> Interpreter::captured_scope() {
 
 Status Interpreter::run_macro(const Stmt& stmt) {
   auto macro = std::make_shared<Macro>();
-  macro->name = ast_.names[stmt.id];
+  macro->name = &ast_.names[stmt.id];
   macro->signature = &stmt.signature;
   macro->body = &stmt.blocks[0];
   macro->scope = captured_scope();
@@ -343,8 +361,9 @@ Status Interpreter::run_call_block(const Stmt& stmt) {
 Status Interpreter::bind(const Macro& macro, Args& args, Scope& scope) {
   const Signature& wants = *macro.signature;
   const auto take_named = [&](std::string_view name) -> std::optional<Value> {
+    budget_.spend(args.named.size());
     for (auto at = args.named.begin(); at != args.named.end(); ++at)
-      if (at->first == name) {
+      if (equal(at->first, name, budget_)) {
         Value value = std::move(at->second);
         args.named.erase(at);
         return value;
@@ -367,11 +386,12 @@ Status Interpreter::bind(const Macro& macro, Args& args, Scope& scope) {
     if (!value) value = Value::undefined("parameter '{}' was not provided", &name);
     scope.vars.emplace_back(wants.params[i], std::move(*value));
   }
-  const auto special = [&](std::string_view name, Value value) {
-    if (const auto id = ast_.names.find(name)) scope.vars.emplace_back(*id, std::move(value));
+  const auto special = [&](std::optional<NameId> id, Value value) {
+    if (id) scope.vars.emplace_back(*id, std::move(value));
   };
   if (wants.takes_caller && !named_caller)
-    special("caller", take_named("caller").value_or(Value::undefined("no caller was given")));
+    special(special_.caller,
+            take_named("caller").value_or(Value::undefined("no caller was given")));
   if (wants.takes_kwargs) {
     std::vector<Dict::Entry> entries;
     for (auto& [name, value] : args.named) {
@@ -379,18 +399,19 @@ Status Interpreter::bind(const Macro& macro, Args& args, Scope& scope) {
       entries.emplace_back(std::move(key), std::move(value));
     }
     MILLRACE_ASSIGN(Value kwargs, dict(std::move(entries)));
-    special("kwargs", std::move(kwargs));
+    special(special_.kwargs, std::move(kwargs));
   } else if (!args.named.empty()) {
-    return fail("macro '{}' takes no argument '{}'", macro.name, args.named.front().first);
+    return fail("macro '{}' takes no argument '{}'", macro.shown_name(),
+                printable(args.named.front().first, kMaxShownBytes));
   }
   const size_t n_taken = std::min(wants.params.size(), args.positional.size());
   if (wants.takes_varargs) {
     MILLRACE_ASSIGN(Value varargs, list(ListKind::tuple,
                                         {args.positional.begin() + static_cast<ptrdiff_t>(n_taken),
                                          args.positional.end()}));
-    special("varargs", std::move(varargs));
+    special(special_.varargs, std::move(varargs));
   } else if (args.positional.size() > n_taken) {
-    return fail("macro '{}' takes at most {} arguments", macro.name, wants.params.size());
+    return fail("macro '{}' takes at most {} arguments", macro.shown_name(), wants.params.size());
   }
   return {};
 }

@@ -68,7 +68,7 @@ class Writer {
   Status write_list(const List& list, size_t level);
   Status write_dict(const Dict& dict, size_t level);
   Status write_key(const Value& key);
-  void write_text(const Text& text);
+  Status write_text(const Text& text);
   void escape(const Point& point, bool from_input);
   void newline(size_t level);
   // What is neither a string nor in one cannot be told apart from input, and counts as such.
@@ -82,6 +82,7 @@ class Writer {
 void Writer::newline(size_t level) {
   if (!style_.indented) return;
   raw("\n");
+  in_.budget().spend_bytes(style_.indent.size() * level);
   out_.repeat(style_.indent, level, true);
 }
 
@@ -96,7 +97,9 @@ void Writer::escape(const Point& p, bool from_input) {
               from_input);
 }
 
-void Writer::write_text(const Text& text) {
+Status Writer::write_text(const Text& text) {
+  MILLRACE_TRY(in_.spend_points(text.bytes.size()));
+  Origins origins(text.input);
   raw("\"");
   size_t plain = 0;  // from here to `at` nothing needs escaping
   for (size_t at = 0; at < text.bytes.size();) {
@@ -105,13 +108,15 @@ void Writer::write_text(const Text& text) {
         p.code < 0x20 || p.code == '"' || p.code == '\\' || (style_.ensure_ascii && p.code > 0x7E);
     if (escapes) {
       out_.append(text.bytes, text.input, plain, at);
-      escape(p, text.input_at(at));
+      in_.budget().spend(1);
+      escape(p, origins.at(at));
       plain = at + p.bytes;
     }
     at += p.bytes;
   }
   out_.append(text.bytes, text.input, plain, text.bytes.size());
   raw("\"");
+  return in_.spend(0);
 }
 
 Status Writer::write_list(const List& list, size_t level) {
@@ -128,7 +133,7 @@ Status Writer::write_list(const List& list, size_t level) {
 }
 
 Status Writer::write_key(const Value& key) {
-  if (const Text* text = key.text()) return write_text(*text), Status();
+  if (const Text* text = key.text()) return write_text(*text);
   if (!key.is_none() && !key.is_number())
     return in_.fail("a key of JSON is a string or a number, not a {}", type_name(key));
   raw("\"");
@@ -144,8 +149,8 @@ Status Writer::write_dict(const Dict& dict, size_t level) {
   if (style_.sort_keys) {
     for (const auto* entry : entries)
       if (!entry->first.is_text()) return in_.fail("tojson sorts keys that are strings alone");
-    std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
-      return a->first.view() < b->first.view();
+    std::stable_sort(entries.begin(), entries.end(), [&](const auto* a, const auto* b) {
+      return less(a->first, b->first, in_.budget()).value_or(false);
     });
   }
   raw("{");
@@ -162,7 +167,7 @@ Status Writer::write_dict(const Dict& dict, size_t level) {
 }
 
 Status Writer::write(const Value& value, size_t level) {
-  MILLRACE_TRY(in_.spend(1));
+  MILLRACE_TRY(in_.spend(2));
   if (out_.over()) return in_.text(std::move(out_)).status();
   if (value.is_none()) return raw("null"), Status();
   if (value.is_bool()) return raw(value.as_bool() ? "true" : "false"), Status();
@@ -174,7 +179,7 @@ Status Writer::write(const Value& value, size_t level) {
                              : float_repr(number));
     return {};
   }
-  if (const Text* text = value.text()) return write_text(*text), Status();
+  if (const Text* text = value.text()) return write_text(*text);
   if (const Dict* dict = value.dict()) return write_dict(*dict, level);
   const List* list = value.list();
   if (list != nullptr && list->kind <= ListKind::tuple) return write_list(*list, level);
@@ -183,18 +188,31 @@ Status Writer::write(const Value& value, size_t level) {
 
 }  // namespace
 
-std::optional<nlohmann::ordered_json> parse_ordered_json(std::string_view text) {
-  uint32_t depth = 0;
+namespace {
+
+// Whether text that may be JSON nests and grows within bounds. An ordered object looks through all
+// its keys for each new one, so a large one takes the square of its size.
+bool within_bounds(std::string_view text) {
+  constexpr size_t kMaxKeys = 10'000;
+  std::vector<size_t> colons;  // of each open bracket
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quoted && c == '\\') ++i;
     if (c == '"') quoted = !quoted;
     if (quoted) continue;
-    if (c == '[' || c == '{') ++depth;
-    if ((c == ']' || c == '}') && depth > 0) --depth;
-    if (depth > kMaxJsonDepth) return std::nullopt;
+    if (c == '[' || c == '{') colons.push_back(0);
+    if ((c == ']' || c == '}') && !colons.empty()) colons.pop_back();
+    if (colons.size() > kMaxJsonDepth) return false;
+    if (c == ':' && !colons.empty() && ++colons.back() > kMaxKeys) return false;
   }
+  return true;
+}
+
+}  // namespace
+
+std::optional<nlohmann::ordered_json> parse_ordered_json(std::string_view text) {
+  if (!within_bounds(text)) return std::nullopt;
   auto parsed = nlohmann::ordered_json::parse(text, nullptr, false);
   if (parsed.is_discarded()) return std::nullopt;
   return parsed;

@@ -10,8 +10,8 @@
 
 namespace millrace::jinja {
 
-// Nothing for what is no JSON, or nests deeper than from_json() takes: parsed values that nest
-// without limit could not even be copied.
+// Nothing for what is no JSON, nests deeper than from_json() takes (parsed values that nest without
+// limit could not even be copied), or has an object of more than 10,000 keys.
 std::optional<nlohmann::ordered_json> parse_ordered_json(std::string_view text);
 
 // `trusted` marks the strings as the template's own.

@@ -94,13 +94,14 @@ void Lexer::advance_to(size_t end) {
 
 // Text before a tag, cut as the tag's sign and the settings say.
 void Lexer::emit_data(std::string_view text, char sign, bool lstrip) {
+  Budget unlimited;  // every byte of the source is looked at a few times at most
   size_t end = text.size();
   if (sign == '-') {
-    end = stripped(text, {.left = false, .right = true}).end;
+    end = stripped(text, {.left = false, .right = true}, unlimited).end;
   } else if (sign != '+' && lstrip) {
     const size_t newline = text.rfind('\n');
     const size_t line_begin = newline == std::string_view::npos ? 0 : newline + 1;
-    const Span left = stripped(text.substr(line_begin), {.left = true, .right = false});
+    const Span left = stripped(text.substr(line_begin), {.left = true, .right = false}, unlimited);
     if ((line_begin > 0 || line_starting_) && left.begin == left.end) end = line_begin;
   }
   if (end > 0) emit(TokenKind::data, std::string(text.substr(0, end)));

@@ -11,8 +11,9 @@ namespace {
 Result<Value> dict_get(Interpreter& in, const Value& self, Args& args) {
   MILLRACE_ASSIGN(const auto p,
                   (bound<2>(in, "get()", args, {"key", "default"}, {Value(), None{}}, 1)));
-  if (!hashable(p[0])) return in.fail("a {} cannot be a key", type_name(p[0]));
+  if (!hashable(p[0], in.budget())) return in.fail("a {} cannot be a key", type_name(p[0]));
   const Value* found = self.dict()->find(p[0], in.budget());
+  MILLRACE_TRY(in.spend(0));
   return found != nullptr ? *found : p[1];
 }
 
@@ -64,13 +65,14 @@ Result<Value> list_index(Interpreter& in, const Value& self, Args& args) {
   return Value(static_cast<int64_t>(at - items.begin()));
 }
 
-constexpr NamedFilter kDictMethods[] = {{"copy", copy},
-                                        {"get", dict_get},
-                                        {"items", dict_items},
-                                        {"keys", dict_keys},
-                                        {"values", dict_values}};
+constexpr Pays kItself = Pays::by_itself;  // for each item that it looks at
+constexpr NamedFilter kDictMethods[] = {{"copy", copy, kItself},
+                                        {"get", dict_get, kItself},
+                                        {"items", dict_items, kItself},
+                                        {"keys", dict_keys, kItself},
+                                        {"values", dict_values, kItself}};
 constexpr NamedFilter kListMethods[] = {
-    {"copy", copy}, {"count", list_count}, {"index", list_index}};
+    {"copy", copy, kItself}, {"count", list_count, kItself}, {"index", list_index, kItself}};
 
 std::span<const NamedFilter> methods_of(const Value& self) {
   if (self.is_text()) return text_methods();
@@ -97,6 +99,7 @@ Result<std::optional<Value>> method_of(Interpreter& in, const Value& self, std::
   auto method = std::make_shared<Builtin>();
   method->name = found->name;
   method->function = found->filter;
+  method->pays = found->pays;
   method->self = self;
   MILLRACE_ASSIGN(Value value, in.object(std::move(method), {&self, 1}));
   return std::optional(std::move(value));
@@ -106,6 +109,8 @@ Result<std::optional<Value>> call_method(Interpreter& in, const Value& self, std
                                          Args& args) {
   const NamedFilter* found = find_method(self, name);
   if (found == nullptr) return std::optional<Value>();
+  MILLRACE_TRY(in.spend(1));
+  MILLRACE_TRY(pay(in, found->pays, self, args));
   MILLRACE_ASSIGN(Value value, found->filter(in, self, args));
   return std::optional(std::move(value));
 }

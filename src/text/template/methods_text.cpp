@@ -1,4 +1,4 @@
-// Python's methods of strings.
+// Python's methods of strings. Those that search pay for what they compare, by find_in().
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +15,7 @@ struct Window {
   bool empty;         // begin lies behind the end: nothing is found there, not even ""
 };
 
-Result<Window> window_of(const Interpreter& in, const Text& text, const Value& begin,
-                         const Value& end) {
+Result<Window> window_of(Interpreter& in, const Text& text, const Value& begin, const Value& end) {
   const auto n = static_cast<int64_t>(text.n_points);
   const auto place = [&](const Value& value, int64_t otherwise) -> Result<int64_t> {
     if (value.is_none()) return otherwise;
@@ -26,16 +25,12 @@ Result<Window> window_of(const Interpreter& in, const Text& text, const Value& b
   MILLRACE_ASSIGN(const int64_t first, place(begin, 0));
   MILLRACE_ASSIGN(const int64_t last, place(end, n));
   const int64_t stop = std::min(last, n);
-  return Window{text.byte_of(static_cast<size_t>(std::min(first, n))),
-                text.byte_of(static_cast<size_t>(stop)), first > stop};
+  return Window{text.byte_of(static_cast<size_t>(std::min(first, n)), in.budget()),
+                text.byte_of(static_cast<size_t>(stop), in.budget()), first > stop};
 }
 
 // Lists of more parts are refused before they are made.
 constexpr size_t kMaxParts = 1'000'000;
-
-Status spend_search(Interpreter& in, const Text& text, std::string_view wanted) {
-  return in.spend(text.bytes.size() * (wanted.size() / 64 + 1) / 64);
-}
 
 // Python's find and its relations, in code points; -1 when it is not there.
 Result<int64_t> found_at(Interpreter& in, const Value& self, Args& args, bool last) {
@@ -44,11 +39,14 @@ Result<int64_t> found_at(Interpreter& in, const Value& self, Args& args, bool la
   const Text& text = *self.text();
   MILLRACE_ASSIGN(const Text* wanted, text_arg(in, "find()", p[0]));
   MILLRACE_ASSIGN(const Window w, window_of(in, text, p[1], p[2]));
-  MILLRACE_TRY(spend_search(in, text, wanted->bytes));
   if (w.empty) return -1;
   const auto part = text.view().substr(w.begin, w.end - w.begin);
-  const size_t at = last ? part.rfind(wanted->bytes) : part.find(wanted->bytes);
+  const size_t at = last ? rfind_in(part, wanted->bytes, part.size(), in.budget())
+                         : find_in(part, wanted->bytes, 0, in.budget());
+  MILLRACE_TRY(in.spend(0));
   if (at == std::string_view::npos) return -1;
+  if (text.ascii()) return static_cast<int64_t>(w.begin + at);
+  MILLRACE_TRY(in.spend_points(w.begin + at));
   return static_cast<int64_t>(count_points(text.view().substr(0, w.begin + at)));
 }
 
@@ -71,13 +69,18 @@ Result<Value> count(Interpreter& in, const Value& self, Args& args) {
   const Text& text = *self.text();
   MILLRACE_ASSIGN(const Text* wanted, text_arg(in, "count()", p[0]));
   MILLRACE_ASSIGN(const Window w, window_of(in, text, p[1], p[2]));
-  MILLRACE_TRY(spend_search(in, text, wanted->bytes));
   if (w.empty) return Value(int64_t{0});
   const auto part = text.view().substr(w.begin, w.end - w.begin);
-  if (wanted->bytes.empty()) return Value(static_cast<int64_t>(count_points(part)) + 1);
+  if (wanted->bytes.empty()) {
+    MILLRACE_TRY(in.spend_points(part.size()));
+    return Value(static_cast<int64_t>(count_points(part)) + 1);
+  }
   int64_t n = 0;
-  for (size_t at = 0; (at = part.find(wanted->bytes, at)) != std::string_view::npos; ++n)
+  for (size_t at = 0; (at = find_in(part, wanted->bytes, at, in.budget())) != part.npos; ++n) {
     at += wanted->bytes.size();
+    MILLRACE_TRY(in.spend(1));
+  }
+  MILLRACE_TRY(in.spend(0));
   return Value(n);
 }
 
@@ -95,7 +98,7 @@ Result<Value> has_affix(Interpreter& in, const Value& self, Args& args) {
   bool holds = false;
   for (const Value& one : wanted) {
     MILLRACE_ASSIGN(const Text* affix, text_arg(in, kName, one));
-    MILLRACE_TRY(in.spend(affix->bytes.size() / 64));
+    MILLRACE_TRY(in.spend(1 + affix->bytes.size() / 64));
     holds |= !w.empty && (kAtEnd ? part.ends_with(affix->bytes) : part.starts_with(affix->bytes));
   }
   return Value(holds);
@@ -108,11 +111,10 @@ Result<Value> strip(Interpreter& in, const Value& self, Args& args) {
   std::string_view chars;
   if (!p[0].is_none()) {
     MILLRACE_ASSIGN(const Text* given, text_arg(in, "strip()", p[0]));
-    MILLRACE_TRY(in.spend(given->bytes.size() / 16));
     chars = given->bytes;
   }
-  const Span kept =
-      stripped(text.bytes, {.left = kLeft, .right = kRight}, p[0].is_none() ? nullptr : &chars);
+  const Span kept = stripped(text.bytes, {.left = kLeft, .right = kRight}, in.budget(),
+                             p[0].is_none() ? nullptr : &chars);
   return in.part(text, kept.begin, kept.end);
 }
 
@@ -142,13 +144,15 @@ Result<Value> title(Interpreter& in, const Value& self, Args& args) {
   MILLRACE_TRY(no_args(in, "title()", args));
   const Text& text = *self.text();
   TextBuilder out = in.builder();
+  MILLRACE_TRY(in.spend_points(text.bytes.size()));  // a second time: it maps and builds
+  Origins origins(text.input);
   bool after_letter = false;
   std::string one;
   for (size_t at = 0; at < text.bytes.size();) {
     const Point p = point_at(text.bytes, at);
     one.clear();
     after_letter ? append_lower(one, p.code) : append_upper(one, p.code);
-    out.append(one, text.input_at(at));
+    out.append(one, origins.at(at));
     after_letter = is_upper(p.code) || is_lower(p.code);
     at += p.bytes;
   }
@@ -187,20 +191,21 @@ Result<Value> texts(Interpreter& in, const Text& text, const std::vector<Span>& 
   return in.list(kind, std::move(out));
 }
 
-// At runs of white space, at most `n` times from the left; -1: everywhere.
+// At runs of white space, at most `n` times from the left; -1: everywhere. The text was paid for.
 std::vector<Span> words_from_left(std::string_view text, int64_t n) {
+  Budget unlimited;
   std::vector<Span> out;
-  size_t at = stripped(text, {.left = true, .right = false}).begin;
+  size_t at = stripped(text, {.left = true, .right = false}, unlimited).begin;
   while (at < text.size() && out.size() <= kMaxParts) {
     if (n == 0) {
-      out.push_back({at, stripped(text, {.left = false, .right = true}).end});
+      out.push_back({at, stripped(text, {.left = false, .right = true}, unlimited).end});
       break;
     }
     size_t end = at;
     while (end < text.size() && !is_space(point_at(text, end).code))
       end += point_at(text, end).bytes;
     out.push_back({at, end});
-    at = end + stripped(text.substr(end), {.left = true, .right = false}).begin;
+    at = end + stripped(text.substr(end), {.left = true, .right = false}, unlimited).begin;
     n -= n > 0 ? 1 : 0;
   }
   return out;
@@ -217,11 +222,12 @@ std::vector<Span> words_from_right(std::string_view text, int64_t n) {
   return all;
 }
 
-std::vector<Span> split_at(std::string_view text, std::string_view separator, int64_t n) {
+std::vector<Span> split_at(std::string_view text, std::string_view separator, int64_t n,
+                           Budget& budget) {
   std::vector<Span> out;
   size_t begin = 0;
   for (; n != 0 && out.size() <= kMaxParts; n -= n > 0 ? 1 : 0) {
-    const size_t at = text.find(separator, begin);
+    const size_t at = find_in(text, separator, begin, budget);
     if (at == std::string_view::npos) break;
     out.push_back({begin, at});
     begin = at + separator.size();
@@ -230,12 +236,12 @@ std::vector<Span> split_at(std::string_view text, std::string_view separator, in
   return out;
 }
 
-std::vector<Span> split_at_from_right(std::string_view text, std::string_view separator,
-                                      int64_t n) {
+std::vector<Span> split_at_from_right(std::string_view text, std::string_view separator, int64_t n,
+                                      Budget& budget) {
   std::vector<Span> out;
   size_t end = text.size();
-  for (; n != 0 && end >= separator.size() && out.size() <= kMaxParts; n -= n > 0 ? 1 : 0) {
-    const size_t at = text.rfind(separator, end - separator.size());
+  for (; n != 0 && out.size() <= kMaxParts; n -= n > 0 ? 1 : 0) {
+    const size_t at = rfind_in(text, separator, end, budget);
     if (at == std::string_view::npos) break;
     out.push_back({at + separator.size(), end});
     end = at;
@@ -251,15 +257,16 @@ Result<Value> split(Interpreter& in, const Value& self, Args& args) {
                                           {None{}, Value(int64_t{-1})})));
   MILLRACE_ASSIGN(const int64_t n, int_arg(in, "split()", p[1]));
   const Text& text = *self.text();
-  if (p[0].is_none())
+  if (p[0].is_none()) {
+    MILLRACE_TRY(in.spend_points(text.bytes.size()));
     return texts(in, text,
                  kFromRight ? words_from_right(text.bytes, n) : words_from_left(text.bytes, n));
+  }
   MILLRACE_ASSIGN(const Text* separator, text_arg(in, "split()", p[0]));
   if (separator->bytes.empty()) return in.fail("split() wants a separator that is not empty");
-  MILLRACE_TRY(spend_search(in, text, separator->bytes));
   return texts(in, text,
-               kFromRight ? split_at_from_right(text.bytes, separator->bytes, n)
-                          : split_at(text.bytes, separator->bytes, n));
+               kFromRight ? split_at_from_right(text.bytes, separator->bytes, n, in.budget())
+                          : split_at(text.bytes, separator->bytes, n, in.budget()));
 }
 
 Result<Value> splitlines(Interpreter& in, const Value& self, Args& args) {
@@ -276,10 +283,9 @@ Result<Value> partition(Interpreter& in, const Value& self, Args& args) {
   const Text& text = *self.text();
   MILLRACE_ASSIGN(const Text* separator, text_arg(in, "partition()", p[0]));
   if (separator->bytes.empty()) return in.fail("partition() wants a separator that is not empty");
-  MILLRACE_TRY(spend_search(in, text, separator->bytes));
-  const size_t at =
-      kFromRight ? text.bytes.rfind(separator->bytes) : text.bytes.find(separator->bytes);
   const size_t size = text.bytes.size();
+  const size_t at = kFromRight ? rfind_in(text.bytes, separator->bytes, size, in.budget())
+                               : find_in(text.bytes, separator->bytes, 0, in.budget());
   if (at == std::string::npos)
     return texts(in, text,
                  kFromRight ? std::vector<Span>{{0, 0}, {0, 0}, {0, size}}
@@ -295,6 +301,7 @@ Result<Value> remove_affix(Interpreter& in, const Value& self, Args& args) {
   MILLRACE_ASSIGN(const Text* affix, text_arg(in, "removeprefix()", p[0]));
   const Text& text = *self.text();
   const size_t n = affix->bytes.size(), size = text.bytes.size();
+  MILLRACE_TRY(in.spend_bytes(n));
   if (kSuffix && text.view().ends_with(affix->bytes)) return in.part(text, 0, size - n);
   if (!kSuffix && text.view().starts_with(affix->bytes)) return in.part(text, n, size);
   return self;
@@ -338,7 +345,7 @@ bool is_alnum(uint32_t code) {
   return is_word(code) && code != '_';
 }
 
-Result<Value> is_ascii(Interpreter& in, const Value& self, Args& args) {
+Result<Value> all_ascii(Interpreter& in, const Value& self, Args& args) {
   MILLRACE_TRY(no_args(in, "isascii()", args));
   return Value(self.text()->ascii());
 }
@@ -350,46 +357,47 @@ Result<Value> is_cased(Interpreter& in, const Value& self, Args& args) {
   return Value(holds);
 }
 
+constexpr Pays kItself = Pays::by_itself;
 constexpr NamedFilter kMethods[] = {
-    {"capitalize", capitalize},
-    {"casefold", map<append_folded>},
-    {"center", justify<Side::both>},
-    {"count", count},
-    {"endswith", has_affix<true>},
-    {"find", find<false>},
-    {"format", format},
-    {"index", index<false>},
+    {"capitalize", capitalize, kItself},
+    {"casefold", map<append_folded>, kItself},
+    {"center", justify<Side::both>, kItself},
+    {"count", count, kItself},
+    {"endswith", has_affix<true>, kItself},
+    {"find", find<false>, kItself},
+    {"format", format, kItself},
+    {"index", index<false>, kItself},
     {"isalnum", all_are<is_alnum>},
     {"isalpha", all_are<is_alpha>},
-    {"isascii", is_ascii},
+    {"isascii", all_ascii, kItself},
     {"isdecimal", all_are<is_digit>},
     {"isdigit", all_are<is_digit>},
-    {"islower", is_cased<false>},
+    {"islower", is_cased<false>, kItself},
     {"isnumeric", all_are<is_digit>},
     {"isspace", all_are<is_space>},
-    {"isupper", is_cased<true>},
-    {"join", join},
-    {"ljust", justify<Side::right>},
-    {"lower", map<append_lower>},
-    {"lstrip", strip<true, false>},
-    {"partition", partition<false>},
-    {"removeprefix", remove_affix<false>},
-    {"removesuffix", remove_affix<true>},
-    {"replace", replace},
-    {"rfind", find<true>},
-    {"rindex", index<true>},
-    {"rjust", justify<Side::left>},
-    {"rpartition", partition<true>},
-    {"rsplit", split<true>},
-    {"rstrip", strip<false, true>},
-    {"split", split<false>},
-    {"splitlines", splitlines},
-    {"startswith", has_affix<false>},
-    {"strip", strip<true, true>},
-    {"swapcase", map<append_swapped>},
+    {"isupper", is_cased<true>, kItself},
+    {"join", join, kItself},
+    {"ljust", justify<Side::right>, kItself},
+    {"lower", map<append_lower>, kItself},
+    {"lstrip", strip<true, false>, kItself},
+    {"partition", partition<false>, kItself},
+    {"removeprefix", remove_affix<false>, kItself},
+    {"removesuffix", remove_affix<true>, kItself},
+    {"replace", replace, kItself},
+    {"rfind", find<true>, kItself},
+    {"rindex", index<true>, kItself},
+    {"rjust", justify<Side::left>, kItself},
+    {"rpartition", partition<true>, kItself},
+    {"rsplit", split<true>, kItself},
+    {"rstrip", strip<false, true>, kItself},
+    {"split", split<false>, kItself},
+    {"splitlines", splitlines, kItself},
+    {"startswith", has_affix<false>, kItself},
+    {"strip", strip<true, true>, kItself},
+    {"swapcase", map<append_swapped>, kItself},
     {"title", title},
-    {"upper", map<append_upper>},
-    {"zfill", zfill},
+    {"upper", map<append_upper>, kItself},
+    {"zfill", zfill, kItself},
 };
 
 }  // namespace

@@ -4,31 +4,36 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace millrace::jinja {
 
 Result<Value> Namespace::call(Interpreter& in, Args) {
   return in.fail("a namespace cannot be called");
 }
 
-Result<std::optional<Value>> Namespace::attribute(Interpreter&, std::string_view name) {
+Result<std::optional<Value>> Namespace::attribute(Interpreter& in, std::string_view name) {
+  MILLRACE_TRY(in.spend(attributes.size() / 8));
   for (const auto& [key, value] : attributes)
-    if (key == name) return std::optional(value);
+    if (equal(key, name, in.budget())) return std::optional(value);
   return std::optional<Value>();
 }
 
 void Namespace::repr(TextBuilder& out, Budget& budget, uint32_t depth) const {
   out.append("<Namespace {", false);
-  for (size_t i = 0; i < attributes.size(); ++i) {
+  for (size_t i = 0; i < attributes.size() && !budget.spent(); ++i) {
     if (i > 0) out.append(", ", false);
+    budget.spend_bytes(attributes[i].first.size());
     out.append(fmt::format("'{}': ", attributes[i].first), false);
     jinja::repr(attributes[i].second, out, budget, depth + 1);
   }
   out.append("}>", false);
 }
 
-void Namespace::set(std::string_view name, Value value) {
+void Namespace::set(std::string_view name, Value value, Budget& budget) {
+  budget.spend(attributes.size() / 8);
   for (auto& [key, held] : attributes)
-    if (key == name) {
+    if (equal(key, name, budget)) {
       held = std::move(value);
       return;
     }
@@ -41,15 +46,31 @@ Result<Value> Macro::call(Interpreter& in, Args args) {
 
 Result<std::optional<Value>> Macro::attribute(Interpreter& in, std::string_view attribute) {
   if (attribute != "name") return std::optional<Value>();
-  MILLRACE_ASSIGN(Value value, in.text(name));
+  MILLRACE_ASSIGN(Value value, in.text(name == nullptr ? "" : std::string_view(*name)));
   return std::optional(std::move(value));
 }
 
-void Macro::repr(TextBuilder& out, Budget&, uint32_t) const {
-  out.append(name.empty() ? "<Macro anonymous>" : fmt::format("<Macro '{}'>", name), false);
+std::string Macro::shown_name() const {
+  return name == nullptr ? "" : printable(*name, kMaxShownBytes);
+}
+
+void Macro::repr(TextBuilder& out, Budget& budget, uint32_t) const {
+  if (name == nullptr) return out.append("<Macro anonymous>", false);
+  budget.spend_bytes(name->size());
+  out.append(fmt::format("<Macro '{}'>", *name), false);
+}
+
+Status pay(Interpreter& in, Pays pays, const Value& value, const Args& args) {
+  if (pays == Pays::by_itself) return {};
+  const auto bytes_of = [](const Value& v) { return v.is_text() ? v.view().size() : 0; };
+  size_t bytes = bytes_of(value);
+  for (const Value& v : args.positional) bytes += bytes_of(v);
+  for (const auto& [name, v] : args.named) bytes += bytes_of(v);
+  return in.spend_points(bytes);
 }
 
 Result<Value> Builtin::call(Interpreter& in, Args args) {
+  MILLRACE_TRY(pay(in, pays, self, args));
   return function(in, self, args);
 }
 
@@ -161,8 +182,9 @@ Status bind_args(const Interpreter& in, std::string_view function, Args& args,
   for (auto& [name, value] : args.named) {
     const auto at =
         static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-    if (at == names.size()) return in.fail("{} takes no argument '{}'", function, name);
-    if (given[at]) return in.fail("{} got two values for '{}'", function, name);
+    if (at == names.size())
+      return in.fail("{} takes no argument '{}'", function, printable(name, kMaxShownBytes));
+    if (given[at]) return in.fail("{} got two values for '{}'", function, names[at]);
     slots[at] = std::move(value);
     given[at] = true;
   }

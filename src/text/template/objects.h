@@ -15,7 +15,7 @@ struct Namespace final : Object {
   Result<Value> call(Interpreter& in, Args args) override;
   Result<std::optional<Value>> attribute(Interpreter& in, std::string_view name) override;
   void repr(TextBuilder& out, Budget& budget, uint32_t depth) const override;
-  void set(std::string_view name, Value value);
+  void set(std::string_view name, Value value, Budget& budget);
   std::vector<std::pair<std::string, Value>> attributes;
 };
 
@@ -25,11 +25,17 @@ struct Macro final : Object {
   Result<Value> call(Interpreter& in, Args args) override;
   Result<std::optional<Value>> attribute(Interpreter& in, std::string_view name) override;
   void repr(TextBuilder& out, Budget& budget, uint32_t depth) const override;
-  std::string name;  // empty: a call block's body
+  std::string shown_name() const;
+  const std::string* name = nullptr;  // of the tree's; none: a call block's body
   const Signature* signature = nullptr;
   const Block* body = nullptr;
   std::shared_ptr<Scope> scope;
 };
+
+// What a filter or method pays before it runs: for every character of the strings it is given,
+// unless its row says that it pays by itself. What it makes, in.text() and its like pay for.
+enum class Pays : unsigned char { for_all_it_is_given, by_itself };
+Status pay(Interpreter& in, Pays pays, const Value& value, const Args& args);
 
 // A function or method of ours; `self` is undefined for a function.
 struct Builtin final : Object {
@@ -39,6 +45,7 @@ struct Builtin final : Object {
   Result<Value> call(Interpreter& in, Args args) override;
   std::string_view name;
   Function function = nullptr;
+  Pays pays = Pays::by_itself;
   Value self;
 };
 

@@ -96,6 +96,7 @@ Result<Value> Interpreter::add(const Value& a, const Value& b) {
     const Text &x = *a.text(), &y = *b.text();
     TextBuilder out = builder();
     const bool safe = x.safe || y.safe;
+    if (safe) MILLRACE_TRY(spend_points(x.bytes.size() + y.bytes.size()));
     append_escaped(x, safe && !x.safe, out);
     append_escaped(y, safe && !y.safe, out);
     if (!safe) return text(std::move(out));
@@ -103,6 +104,7 @@ Result<Value> Interpreter::add(const Value& a, const Value& b) {
   }
   const List *x = a.list(), *y = b.list();
   if (x != nullptr && y != nullptr && x->kind == y->kind && x->kind <= ListKind::tuple) {
+    MILLRACE_TRY(spend((x->items.size() + y->items.size()) / 4));
     std::vector<Value> items = x->items;
     items.insert(items.end(), y->items.begin(), y->items.end());
     return list(x->kind, std::move(items));
@@ -122,7 +124,8 @@ Result<Value> Interpreter::multiply(const Value& a, const Value& b) {
   if (size == 0 || count == 0)
     return from != nullptr ? list(from->kind, {}) : text(std::string_view());
   if (count > budget_.room() / size) return exhausted();
-  MILLRACE_TRY(spend(count * size / 64 + count));
+  const size_t n_spans = from == nullptr ? items.text()->input.size() : from->items.size();
+  MILLRACE_TRY(spend(count * (size / 64 + n_spans + 1)));
   if (from == nullptr) {
     TextBuilder out = builder();
     const Text& one = *items.text();
@@ -149,7 +152,11 @@ Result<bool> Interpreter::compare(Op op, const Value& a, const Value& b) {
     MILLRACE_ASSIGN(const bool in, contains(b, a));
     return in == (op == Op::in);
   }
-  if (op == Op::equal || op == Op::not_equal) return equal(a, b, budget_) == (op == Op::equal);
+  if (op == Op::equal || op == Op::not_equal) {
+    const bool same = equal(a, b, budget_);
+    MILLRACE_TRY(spend(0));
+    return same == (op == Op::equal);
+  }
   if (a.is_undefined()) return undefined_error(a);
   if (b.is_undefined()) return undefined_error(b);
   const bool swap = op == Op::greater || op == Op::less_equal;
@@ -165,11 +172,12 @@ Result<bool> Interpreter::compare(Op op, const Value& a, const Value& b) {
 Result<bool> Interpreter::contains(const Value& container, const Value& value) {
   if (const Text* text = container.text()) {
     if (!value.is_text()) return fail("a string holds no {}", type_name(value));
-    MILLRACE_TRY(spend(text->bytes.size() * (value.view().size() / 64 + 1) / 64));
-    return text->bytes.find(value.view()) != std::string::npos;
+    const bool found = find_in(text->bytes, value.view(), 0, budget_) != std::string_view::npos;
+    MILLRACE_TRY(spend(0));
+    return found;
   }
   if (const Dict* dict = container.dict()) {
-    if (!hashable(value)) return fail("a {} cannot be a key", type_name(value));
+    if (!hashable(value, budget_)) return fail("a {} cannot be a key", type_name(value));
     const bool found = dict->find(value, budget_) != nullptr;
     MILLRACE_TRY(spend(0));
     return found;

@@ -1,4 +1,4 @@
-// The tests that stand behind `is`.
+// The tests that stand behind `is`. Those that look into a value pay for it (budget.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -106,6 +106,7 @@ Result<bool> same_as(Interpreter& in, const Value& value, Given args) {
 template <bool kUpper>
 Result<bool> cased(Interpreter& in, const Value& value, Given) {
   MILLRACE_ASSIGN(const Value text, in.to_text(value));
+  MILLRACE_TRY(in.spend_points(text.view().size()));
   bool any = false;
   for (size_t at = 0; at < text.view().size();) {
     const Point p = point_at(text.view(), at);
@@ -177,6 +178,7 @@ bool has_test(std::string_view name) {
 }
 
 Result<bool> Interpreter::test(std::string_view name, const Value& value, Args args) {
+  MILLRACE_TRY(spend(1));
   const NamedTest* found = find_test(name);
   if (found == nullptr) return fail("there is no test '{}'", printable(name, 80));
   if (!args.named.empty() || args.positional.size() != found->n_args)

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_set>
+#include <cstring>
+#include <utility>
 
 #include "base/utf8.h"
 
@@ -44,11 +45,15 @@ void TextBuilder::append(std::string_view bytes, const std::vector<Span>& input,
 
 void TextBuilder::repeat(std::string_view bytes, size_t n, bool from_input) {
   if (bytes.empty() || n == 0) return;
-  if (n > limit_ / bytes.size()) {
+  if (n > limit_ / bytes.size() || !fits(n * bytes.size())) {
     over_ = true;
     return;
   }
-  for (size_t i = 0; i < n && !over_; ++i) append(bytes, from_input);
+  const size_t begin = bytes_.size(), end = begin + n * bytes.size();
+  append(bytes, from_input);
+  while (bytes_.size() < end)
+    bytes_.append(bytes_, begin, std::min(bytes_.size() - begin, end - bytes_.size()));
+  if (from_input) input_.back().end = end;
 }
 
 Text::Text(std::string text, std::vector<Span> spans, Meter* meter)
@@ -57,18 +62,14 @@ Text::Text(std::string text, std::vector<Span> spans, Meter* meter)
       n_points(count_points(bytes)),
       charge(meter, sizeof(Text) + bytes.capacity() + input.capacity() * sizeof(Span)) {}
 
-size_t Text::byte_of(size_t i) const {
+size_t Text::byte_of(size_t i, Budget& budget) const {
   if (i >= n_points) return bytes.size();
   if (ascii()) return i;
+  budget.spend_points(i);
+  if (budget.spent()) return bytes.size();
   size_t at = 0;
   for (; i > 0; --i) at += point_at(bytes, at).bytes;
   return at;
-}
-
-bool Text::input_at(size_t at) const {
-  const auto span =
-      std::partition_point(input.begin(), input.end(), [&](const Span& s) { return s.end <= at; });
-  return span != input.end() && span->begin <= at;
 }
 
 Point point_at(std::string_view text, size_t at) {
@@ -79,13 +80,77 @@ Point point_at(std::string_view text, size_t at) {
   return {static_cast<uint32_t>(c.code), c.bytes};
 }
 
+bool is_ascii(std::string_view text) {
+  size_t at = 0;
+  for (; at + 8 <= text.size(); at += 8) {
+    uint64_t eight = 0;
+    std::memcpy(&eight, text.data() + at, 8);
+    if ((eight & 0x8080808080808080) != 0) return false;
+  }
+  return std::none_of(text.begin() + static_cast<ptrdiff_t>(at), text.end(),
+                      [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+}
+
 size_t count_points(std::string_view text) {
-  const bool ascii = std::none_of(text.begin(), text.end(),
-                                  [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
-  if (ascii) return text.size();
+  if (is_ascii(text)) return text.size();
   size_t n = 0;
   for (size_t at = 0; at < text.size(); ++n) at += point_at(text, at).bytes;
   return n;
+}
+
+namespace {
+
+// Pays for a search as it goes, in pieces that are large beside a step.
+class SearchCost {
+ public:
+  SearchCost(Budget& budget, size_t wanted) : budget_(budget), per_look_(wanted + 8) {}
+  ~SearchCost() { budget_.spend_bytes(bytes_); }
+  SearchCost(const SearchCost&) = delete;
+  SearchCost& operator=(const SearchCost&) = delete;
+  // Whether to go on, after `skipped` bytes and one comparison.
+  bool paid(size_t skipped) {
+    bytes_ += skipped + per_look_;
+    if (bytes_ < 4096) return true;
+    budget_.spend_bytes(std::exchange(bytes_, 0));
+    return !budget_.spent();
+  }
+
+ private:
+  Budget& budget_;
+  size_t per_look_, bytes_ = 0;
+};
+
+}  // namespace
+
+size_t find_in(std::string_view text, std::string_view wanted, size_t from, Budget& budget) {
+  if (from > text.size() || text.size() - from < wanted.size()) return std::string_view::npos;
+  if (wanted.empty()) return from;
+  SearchCost cost(budget, wanted.size());
+  const size_t end = text.size() - wanted.size() + 1;
+  while (from < end) {
+    const void* found = std::memchr(text.data() + from, wanted[0], end - from);
+    const size_t at =
+        found == nullptr ? end : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+    if (!cost.paid(at - from) || at == end) break;
+    if (text.compare(at, wanted.size(), wanted) == 0) return at;
+    from = at + 1;
+  }
+  return std::string_view::npos;
+}
+
+size_t rfind_in(std::string_view text, std::string_view wanted, size_t end, Budget& budget) {
+  if (end > text.size() || end < wanted.size()) return std::string_view::npos;
+  if (wanted.empty()) return end;
+  SearchCost cost(budget, wanted.size());
+  for (size_t left = end - wanted.size() + 1; left > 0;) {
+    const void* found = memrchr(text.data(), wanted[0], left);
+    const size_t at =
+        found == nullptr ? 0 : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+    if (!cost.paid(left - at) || found == nullptr) break;
+    if (text.compare(at, wanted.size(), wanted) == 0) return at;
+    left = at;
+  }
+  return std::string_view::npos;
 }
 
 namespace {
@@ -179,13 +244,29 @@ size_t previous_point(std::string_view text, size_t end) {
 
 }  // namespace
 
-Span stripped(std::string_view text, Ends ends, const std::string_view* chars) {
-  std::unordered_set<uint32_t> set;
-  for (size_t at = 0; chars != nullptr && at < chars->size(); at += point_at(*chars, at).bytes)
-    set.insert(point_at(*chars, at).code);
+namespace {
+
+std::vector<uint32_t> sorted_points(std::string_view text, Budget& budget) {
+  std::vector<uint32_t> out;
+  budget.spend(text.size());
+  for (size_t at = 0; at < text.size() && !budget.spent(); at += point_at(text, at).bytes)
+    out.push_back(point_at(text, at).code);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
+Span stripped(std::string_view text, Ends ends, Budget& budget, const std::string_view* chars) {
+  const auto set = sorted_points(chars != nullptr ? *chars : std::string_view(), budget);
+  size_t looks = 0;
   const auto goes = [&](size_t at) {
+    if (++looks % 1024 == 0) {
+      budget.spend_points(1024);
+      if (budget.spent()) return false;
+    }
     const uint32_t code = point_at(text, at).code;
-    return chars != nullptr ? set.contains(code) : is_space(code);
+    return chars != nullptr ? std::binary_search(set.begin(), set.end(), code) : is_space(code);
   };
   size_t begin = 0, end = text.size();
   while (ends.left && begin < end && goes(begin)) begin += point_at(text, begin).bytes;

@@ -10,38 +10,26 @@
 #include <string_view>
 #include <vector>
 
+#include "text/template/budget.h"
+
 namespace millrace::jinja {
-
-// Live bytes of a render's values against their limit.
-struct Meter {
-  size_t live = 0;
-  size_t limit = SIZE_MAX;
-};
-
-// The share of a meter that one value holds, given back with it.
-class Charge {
- public:
-  Charge() = default;
-  Charge(Meter* meter, size_t bytes) { set(meter, bytes); }
-  ~Charge() {
-    if (meter_ != nullptr) meter_->live -= bytes_;
-  }
-  Charge(const Charge&) = delete;
-  Charge& operator=(const Charge&) = delete;
-  // Once, on an empty one.
-  void set(Meter* meter, size_t bytes) {
-    meter_ = meter;
-    bytes_ = bytes;
-    if (meter_ != nullptr) meter_->live += bytes_;
-  }
-
- private:
-  Meter* meter_ = nullptr;
-  size_t bytes_ = 0;
-};
 
 struct Span {
   size_t begin = 0, end = 0;
+};
+
+// Says of bytes asked for in ascending order whether they came from input.
+class Origins {
+ public:
+  explicit Origins(const std::vector<Span>& input) : input_(input) {}
+  bool at(size_t byte) {
+    while (next_ < input_.size() && input_[next_].end <= byte) ++next_;
+    return next_ < input_.size() && input_[next_].begin <= byte;
+  }
+
+ private:
+  const std::vector<Span>& input_;
+  size_t next_ = 0;
 };
 
 // Grows a string and its spans; stops growing past its limit and remembers that it would have.
@@ -75,11 +63,10 @@ struct Text {
 
   std::string_view view() const { return bytes; }
   bool ascii() const { return n_points == bytes.size(); }
-  // The byte at which code point `i` begins; the end for i past the last.
-  size_t byte_of(size_t i) const;
-  // Whether any byte, or the byte at `at`, came from input.
+  // The byte at which code point `i` begins; the end for i past the last, and where the budget is
+  // used up.
+  size_t byte_of(size_t i, Budget& budget) const;
   bool any_input() const { return !input.empty(); }
-  bool input_at(size_t at) const;
 
   std::string bytes;
   std::vector<Span> input;
@@ -94,7 +81,14 @@ struct Point {
   size_t bytes;
 };
 Point point_at(std::string_view text, size_t at);
+bool is_ascii(std::string_view text);
 size_t count_points(std::string_view text);
+
+// Where `wanted` begins at or behind `from`, or the last place before `end` where it lies whole;
+// npos when there is none, and when the budget is used up. Costs what is compared, because a search
+// takes from one look a character up to the product of both lengths.
+size_t find_in(std::string_view text, std::string_view wanted, size_t from, Budget& budget);
+size_t rfind_in(std::string_view text, std::string_view wanted, size_t end, Budget& budget);
 
 // As Python's str.isspace() and friends see a code point.
 bool is_space(uint32_t code);
@@ -108,11 +102,13 @@ bool is_printable(uint32_t code);
 void append_upper(std::string& out, uint32_t code);
 void append_lower(std::string& out, uint32_t code);
 
-// The byte range of `text` without white space (or the code points of `chars`) at its ends.
+// The byte range of `text` without white space (or the code points of `chars`) at its ends. Costs
+// what is stripped.
 struct Ends {
   bool left = true, right = true;
 };
-Span stripped(std::string_view text, Ends ends, const std::string_view* chars = nullptr);
+Span stripped(std::string_view text, Ends ends, Budget& budget,
+              const std::string_view* chars = nullptr);
 
 // How Python prints a float: the shortest digits that read back, always with a point or exponent.
 std::string float_repr(double value);

@@ -23,6 +23,12 @@ uint32_t deepest(const std::vector<Dict::Entry>& entries) {
   return depth;
 }
 
+// UTF-8 sorts as its code points do.
+bool before(std::string_view a, std::string_view b, Budget& budget) {
+  budget.spend(1 + std::min(a.size(), b.size()) / 64);
+  return a < b;
+}
+
 }  // namespace
 
 Result<std::optional<Value>> Object::attribute(Interpreter&, std::string_view) {
@@ -34,6 +40,8 @@ void Object::repr(TextBuilder& out, Budget&, uint32_t) const {
 }
 
 Value Value::literal(std::string_view text) {
+  static const auto kEmpty = std::make_shared<const Text>("", std::vector<Span>(), nullptr);
+  if (text.empty()) return kEmpty;
   return std::make_shared<const Text>(std::string(text), std::vector<Span>(), nullptr);
 }
 
@@ -55,28 +63,34 @@ List::List(ListKind k, std::vector<Value> values, Meter* meter)
       depth(deepest(items) + 1),
       charge(meter, sizeof(List) + items.capacity() * sizeof(Value)) {}
 
-Dict::Dict(std::vector<Entry> all, Meter* meter)
+Dict::Dict(std::vector<Entry> all, Budget& budget)
     : entries(std::move(all)),
       depth(deepest(entries) + 1),
-      charge_(meter, sizeof(Dict) + entries.capacity() * (sizeof(Entry) + 64)) {
+      charge_(&budget.memory, sizeof(Dict) + entries.capacity() * (sizeof(Entry) + 64)) {
   if (entries.size() < kIndexedFrom) return;
   for (size_t i = 0; i < entries.size(); ++i)
-    if (const Text* key = entries[i].first.text()) by_text_.emplace(key->view(), i);
+    if (entries[i].first.is_text()) by_text_.push_back(static_cast<uint32_t>(i));
+  std::sort(by_text_.begin(), by_text_.end(), [&](uint32_t i, uint32_t j) {
+    return before(entries[i].first.view(), entries[j].first.view(), budget);
+  });
 }
 
-const Value* Dict::find(std::string_view key) const {
+const Value* Dict::find(std::string_view key, Budget& budget) const {
   if (!by_text_.empty()) {
-    const auto at = by_text_.find(key);
-    return at == by_text_.end() ? nullptr : &entries[at->second].second;
+    const auto at = std::lower_bound(
+        by_text_.begin(), by_text_.end(), key,
+        [&](uint32_t i, auto wanted) { return before(entries[i].first.view(), wanted, budget); });
+    if (at == by_text_.end() || !equal(entries[*at].first.view(), key, budget)) return nullptr;
+    return &entries[*at].second;
   }
   for (const auto& [k, v] : entries)
-    if (k.is_text() && k.view() == key) return &v;
+    if (k.is_text() && equal(k.view(), key, budget)) return &v;
   return nullptr;
 }
 
 const Value* Dict::find(const Value& key, Budget& budget) const {
-  if (key.is_text()) return find(key.view());
-  budget.spend(static_cast<int64_t>(entries.size()));
+  if (key.is_text()) return find(key.view(), budget);
+  budget.spend(entries.size());
   for (const auto& [k, v] : entries)
     if (equal(k, key, budget)) return &v;
   return nullptr;
@@ -114,9 +128,12 @@ bool hashable(const Value& value, int& left) {
 
 }  // namespace
 
-bool hashable(const Value& value) {
-  int left = 10'000;
-  return hashable(value, left);
+bool hashable(const Value& value, Budget& budget) {
+  constexpr int kMost = 10'000;
+  int left = kMost;
+  const bool holds = hashable(value, left);
+  budget.spend(static_cast<size_t>(kMost - left) / 8);
+  return holds;
 }
 
 std::string_view type_name(const Value& value) {
@@ -165,14 +182,17 @@ bool equal_lists(const List& a, const List& b, Budget& budget) {
 
 }  // namespace
 
+bool equal(std::string_view a, std::string_view b, Budget& budget) {
+  if (a.size() != b.size()) return false;
+  budget.spend_bytes(a.size());
+  return !budget.spent() && a == b;
+}
+
 bool equal(const Value& a, const Value& b, Budget& budget) {
   budget.spend(1);
   if (budget.spent()) return false;
   if (a.is_number() && b.is_number()) return compare_numbers(a, b) == 0;
-  if (a.is_text() && b.is_text()) {
-    budget.spend(static_cast<int64_t>(a.view().size() / 64));
-    return a.view() == b.view();
-  }
+  if (a.is_text() && b.is_text()) return equal(a.view(), b.view(), budget);
   if (a.list() != nullptr && b.list() != nullptr) return equal_lists(*a.list(), *b.list(), budget);
   if (a.dict() != nullptr && b.dict() != nullptr) return equal_dicts(*a.dict(), *b.dict(), budget);
   if (a.object() != nullptr) return a.object() == b.object();
@@ -183,10 +203,7 @@ std::optional<bool> less(const Value& a, const Value& b, Budget& budget) {
   budget.spend(1);
   if (budget.spent()) return std::nullopt;
   if (a.is_number() && b.is_number()) return compare_numbers(a, b) == -1;
-  if (a.is_text() && b.is_text()) {
-    budget.spend(static_cast<int64_t>(a.view().size() / 64));
-    return a.view() < b.view();  // UTF-8 sorts as its code points do
-  }
+  if (a.is_text() && b.is_text()) return before(a.view(), b.view(), budget);
   const List *x = a.list(), *y = b.list();
   if (x == nullptr || y == nullptr || x->kind != y->kind || x->kind > ListKind::tuple)
     return std::nullopt;
@@ -198,7 +215,10 @@ std::optional<bool> less(const Value& a, const Value& b, Budget& budget) {
 namespace {
 
 // Python prefers single quotes, and double ones where the text holds a single quote and no double.
-void repr_text(const Text& text, TextBuilder& out) {
+void repr_text(const Text& text, TextBuilder& out, Budget& budget) {
+  budget.spend(text.bytes.size());
+  if (budget.spent()) return;
+  Origins origins(text.input);
   const bool has_single = text.bytes.find('\'') != std::string::npos;
   const bool has_double = text.bytes.find('"') != std::string::npos;
   const char quote = has_single && !has_double ? '"' : '\'';
@@ -221,7 +241,7 @@ void repr_text(const Text& text, TextBuilder& out) {
       escaped = p.code < 0x100     ? fmt::format("\\x{:02x}", p.code)
                 : p.code < 0x10000 ? fmt::format("\\u{:04x}", p.code)
                                    : fmt::format("\\U{:08x}", p.code);
-    out.append(escaped, text.input_at(at));
+    out.append(escaped, origins.at(at));
     at += p.bytes;
   }
   out.append({&quote, 1}, text.any_input());
@@ -267,15 +287,15 @@ void repr_dict(const Dict& dict, TextBuilder& out, Budget& budget, uint32_t dept
 }  // namespace
 
 void repr(const Value& value, TextBuilder& out, Budget& budget, uint32_t depth) {
-  budget.spend(1);
-  if (depth > kMaxNesting) budget.spend(INT64_MAX);  // namespaces that hold each other
+  budget.spend(2);
+  if (depth > kMaxNesting) budget.spend(SIZE_MAX);  // namespaces that hold each other
   if (budget.spent()) return;
   if (value.is_undefined()) return out.append("Undefined", false);
   if (value.is_none()) return out.append("None", false);
   if (value.is_bool()) return out.append(value.as_bool() ? "True" : "False", false);
   if (value.is_int()) return out.append(fmt::format("{}", *value.as_int()), false);
   if (value.is_float()) return out.append(float_repr(*value.as_number()), false);
-  if (const Text* text = value.text()) return repr_text(*text, out);
+  if (const Text* text = value.text()) return repr_text(*text, out, budget);
   if (const List* list = value.list()) return repr_list(*list, out, budget, depth);
   if (const Dict* dict = value.dict()) return repr_dict(*dict, out, budget, depth);
   value.object()->repr(out, budget, depth);
@@ -283,13 +303,14 @@ void repr(const Value& value, TextBuilder& out, Budget& budget, uint32_t depth) 
 
 void print(const Value& value, TextBuilder& out, Budget& budget) {
   if (value.is_undefined()) return;
-  if (const Text* text = value.text())
-    return out.append(text->bytes, text->input, 0, text->bytes.size());
-  repr(value, out, budget);
+  const Text* text = value.text();
+  if (text == nullptr) return repr(value, out, budget);
+  budget.spend(text->bytes.size() / 64 + text->input.size() / 4);
+  if (!budget.spent()) out.append(text->bytes, text->input, 0, text->bytes.size());
 }
 
 void set_entry(std::vector<Dict::Entry>& entries, Value key, Value value, Budget& budget) {
-  budget.spend(static_cast<int64_t>(entries.size()) / 4 + 1);
+  budget.spend(entries.size() / 4 + 1);
   for (auto& [k, v] : entries)
     if (equal(k, key, budget)) {
       v = std::move(value);

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -22,15 +21,6 @@ namespace millrace::jinja {
 
 // Containers nested deeper than this are refused.
 inline constexpr uint32_t kMaxNesting = 200;
-
-struct Budget {
-  Meter memory;
-  int64_t steps = INT64_MAX;
-
-  void spend(int64_t n) { steps = steps < n ? -1 : steps - n; }
-  bool spent() const { return steps < 0 || memory.live > memory.limit; }
-  size_t room() const { return memory.live < memory.limit ? memory.limit - memory.live : 0; }
-};
 
 class Value;
 class Interpreter;
@@ -78,7 +68,7 @@ class Value {
   template <class T>
   Value(T*) = delete;  // would become a bool
 
-  // A string of the template's own, counted against no budget.
+  // A string of the template's own, counted against no budget; the empty one is shared.
   static Value literal(std::string_view text);
   static Value undefined(const char* hint, const std::string* name = nullptr) {
     return Undefined{hint, name};
@@ -142,24 +132,27 @@ struct List {
 struct Dict {
   using Entry = std::pair<Value, Value>;
   // Keys must be distinct already.
-  Dict(std::vector<Entry> entries, Meter* meter);
-  const Value* find(std::string_view key) const;
+  Dict(std::vector<Entry> entries, Budget& budget);
+  const Value* find(std::string_view key, Budget& budget) const;
   const Value* find(const Value& key, Budget& budget) const;
 
   std::vector<Entry> entries;
   uint32_t depth;
 
  private:
-  std::unordered_map<std::string_view, size_t> by_text_;  // of the larger ones
+  // Entries whose keys are strings, in their order, where there are many. Not a hash table: a file
+  // could bring keys that collide.
+  std::vector<uint32_t> by_text_;
   Charge charge_;
 };
 
 uint32_t depth_of(const Value& value);
 bool truthy(const Value& value);
-bool hashable(const Value& value);
+bool hashable(const Value& value, Budget& budget);
 // As Python calls it: str, int, list, Undefined, ...
 std::string_view type_name(const Value& value);
 bool equal(const Value& a, const Value& b, Budget& budget);
+bool equal(std::string_view a, std::string_view b, Budget& budget);
 // a < b as Python orders them; nothing where it does not.
 std::optional<bool> less(const Value& a, const Value& b, Budget& budget);
 // str() and repr().

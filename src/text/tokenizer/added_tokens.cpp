@@ -73,12 +73,15 @@ bool is_marked(const std::vector<MarkedRange>& marked, size_t begin, size_t end)
 
 }  // namespace
 
+Status AddedTokens::check(const AddedToken& token) {
+  if (token.text.size() <= kMaxBytes) return {};
+  return error(Code::unsupported, "the added token {} ('{}') has {} bytes; the limit is {}",
+               token.id, printable(token.text, 40), token.text.size(), kMaxBytes);
+}
+
 Result<AddedTokens> AddedTokens::make(std::vector<AddedToken> tokens) {
   std::erase_if(tokens, [](const AddedToken& t) { return t.text.empty(); });
-  for (const AddedToken& token : tokens)
-    if (token.text.size() > kMaxBytes)
-      return error(Code::unsupported, "the added token {} ('{}') has {} bytes; the limit is {}",
-                   token.id, printable(token.text, 40), token.text.size(), kMaxBytes);
+  for (const AddedToken& token : tokens) MILLRACE_TRY(check(token));
   std::stable_sort(tokens.begin(), tokens.end(),
                    [](const AddedToken& a, const AddedToken& b) { return a.text < b.text; });
   AddedTokens made;

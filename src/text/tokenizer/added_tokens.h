@@ -31,6 +31,7 @@ class AddedTokens {
  public:
   static constexpr size_t kMaxBytes = 256;  // of one token's text: bounds the time per byte
 
+  static Status check(const AddedToken& token);
   static Result<AddedTokens> make(std::vector<AddedToken> tokens);
 
   struct Hit {

@@ -9,6 +9,7 @@
 
 #include "files/gguf.h"
 #include "files/small_file.h"
+#include "text/tokenizer/pre_guess.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace millrace {
@@ -37,6 +38,11 @@ void expect_vectors(const std::string& path) {
   ASSERT_TRUE(file.ok()) << file.status().message();
   auto vocab = vocab_from_gguf(file.value());
   ASSERT_TRUE(vocab.ok()) << vocab.status().message();
+  // What the file says of itself would have been guessed as well; SentencePiece has no such rule.
+  const auto pre = file.value().string_or("tokenizer.ggml.pre", "default");
+  if (vocab->model == Vocab::Model::byte_level) {
+    EXPECT_EQ(guess_pre_rule(vocab->tokens).name, pre.value()) << path;
+  }
   const auto made = Tokenizer::make(std::move(*vocab));
   ASSERT_TRUE(made.ok()) << made.status().message();
   const Tokenizer& tokenizer = made.value();

@@ -4,10 +4,9 @@
 
 namespace millrace::hf {
 
-Result<Json> parse(std::string_view text, std::string_view file) {
+Result<Json> parse(std::string_view text, std::string_view file, const JsonVisitor& visit) {
   if (text.empty()) return Json::object();
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return error(Code::corrupt, "{} is not valid JSON", file);
+  MILLRACE_ASSIGN(Json json, parse_json(text, file, visit));
   if (!json.is_object()) return error(Code::corrupt, "{} is not a JSON object", file);
   return json;
 }

@@ -7,13 +7,15 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "files/json.h"
 
 namespace millrace::hf {
 
 using Json = nlohmann::json;
 
 // An object; empty text gives an empty one.
-Result<Json> parse(std::string_view text, std::string_view file);
+Result<Json> parse(std::string_view text, std::string_view file,
+                   const JsonVisitor& visit = nullptr);
 
 // A member, or null when it is missing or `object` is no object.
 const Json& member(const Json& object, const char* key);

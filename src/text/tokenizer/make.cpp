@@ -184,7 +184,8 @@ void Maker::find_bytes() {
 Status Maker::index_words() {
   const bool byte_level = vocab_.model == Vocab::Model::byte_level;
   if (byte_level && !vocab_.ignore_merges) return {};
-  parts_.words = TextIndex(n());
+  const auto n_gaps = std::count(vocab_.tokens.begin(), vocab_.tokens.end(), "");
+  parts_.words = TextIndex(n() - static_cast<size_t>(n_gaps));
   for (size_t i = 0; i < n(); ++i) {
     const std::string_view text = byte_level ? parts_.piece(id(i)) : vocab_.tokens[i];
     if (!text.empty() && is_text(vocab_.types[i]) && !parts_.words.insert(text, id(i)))
@@ -230,7 +231,9 @@ Status Maker::index_added() {
     const Vocab::Added& flag = flags[i];
     AddedToken token{id(i), vocab_.tokens[i], control, flag.lstrip, flag.rstrip, flag.single_word};
     if (flag.normalized && !control && !vocab_.normalize.empty()) {
+      MILLRACE_TRY(AddedTokens::check(token));  // normalising may make it much longer
       token.text = normalize(token.text, vocab_.normalize, false);
+      MILLRACE_TRY(AddedTokens::check(token));
       normalized.push_back(std::move(token));
     } else {
       raw.push_back(std::move(token));

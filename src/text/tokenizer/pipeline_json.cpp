@@ -14,6 +14,8 @@ using Behavior = SplitStep::Behavior;
 
 constexpr int kMaxDepth = 4;       // of Sequences in Sequences
 constexpr size_t kMaxGrowth = 64;  // how many times longer all steps may make a text
+constexpr size_t kMaxSteps = 64;   // of one Sequence
+
 class Reader {
  public:
   explicit Reader(Vocab& vocab) : vocab_(vocab) {}
@@ -32,6 +34,9 @@ class Reader {
     if (depth >= kMaxDepth) return hf::unsupported(key, "Sequence in a Sequence");
     const Json& list = hf::member(component, key);
     if (!list.is_array()) return hf::wrong(key, "an array");
+    if (list.size() > kMaxSteps)
+      return error(Code::unsupported, "tokenizer.json: {} has {} steps; the limit is {}", key,
+                   list.size(), kMaxSteps);
     for (const Json& part : list) MILLRACE_TRY(read(part, depth + 1));
     return {};
   }

@@ -51,6 +51,10 @@ bool Tokenizer::is_eog(int32_t id) const {
   return std::binary_search(parts_->eog.begin(), parts_->eog.end(), id);
 }
 
+std::span<const std::string> Tokenizer::warnings() const {
+  return parts_->vocab.warnings;
+}
+
 int32_t Tokenizer::bos() const {
   return parts_->vocab.bos;
 }

@@ -49,6 +49,8 @@ class Tokenizer {
   int32_t pad() const;
   std::span<const int32_t> eog() const;
   std::span<const int32_t> prefix() const;  // what `wrap` puts before a prompt
+  // What the model file left open and was assumed; to be shown to whoever loads it.
+  std::span<const std::string> warnings() const;
   // The id of a control or added token by its text; -1: there is none.
   int32_t special_id(std::string_view text) const;
 

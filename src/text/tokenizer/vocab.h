@@ -60,6 +60,7 @@ struct Vocab {
   int32_t bos = -1, eos = -1, unknown = -1, pad = -1;  // -1: none
   std::vector<int32_t> eog;             // ends of a generation that the file names, beside eos
   std::vector<int32_t> prefix, suffix;  // what encoding puts around a prompt when asked to
+  std::vector<std::string> warnings;    // what the file left open, and what was assumed instead
 };
 
 // Whether a token of this text ends a generation, whatever the file says of it.

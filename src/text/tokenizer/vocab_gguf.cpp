@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "files/gguf.h"
+#include "text/tokenizer/pre_guess.h"
 #include "text/tokenizer/pre_rules.h"
 #include "text/tokenizer/text_index.h"
 #include "text/tokenizer/vocab.h"
@@ -69,6 +70,7 @@ class Reader {
   Status read_types();
   Status read_special();
   Status read_byte_level();
+  std::string_view assumed_pre_rule();
   Status read_merges();
   Status read_scores();
   Status read_wrapping();
@@ -113,9 +115,26 @@ Status Reader::read_special() {
   return {};
 }
 
+// Text is cut differently in every family, and a wrong cut gives worse answers without an error.
+std::string_view Reader::assumed_pre_rule() {
+  const PreGuess guess = guess_pre_rule(vocab_.tokens);
+  vocab_.warnings.push_back(
+      guess.name.empty()
+          ? fmt::format("{}: no tokenizer.ggml.pre, and its {} tokens are of no known model "
+                        "family; using the pre-tokenizer 'default', which may be wrong. Convert "
+                        "the model again to be sure",
+                        printable(file_.path()), vocab_.tokens.size())
+          : fmt::format("{}: no tokenizer.ggml.pre; using the pre-tokenizer '{}' because the "
+                        "vocabulary has {}",
+                        printable(file_.path()), guess.name, guess.why));
+  return guess.name.empty() ? "default" : guess.name;
+}
+
 Status Reader::read_byte_level() {
   vocab_.model = Vocab::Model::byte_level;
-  MILLRACE_ASSIGN(const std::string_view name, file_.string_or("tokenizer.ggml.pre", "default"));
+  MILLRACE_ASSIGN(const std::string_view named, file_.string_or("tokenizer.ggml.pre", ""));
+  const std::string_view name =
+      file_.find("tokenizer.ggml.pre") != nullptr ? named : assumed_pre_rule();
   auto rule = pre_rule_named(name);
   if (!rule.ok())
     return Status(rule.status().code(),

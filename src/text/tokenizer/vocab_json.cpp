@@ -7,6 +7,7 @@
 #include "text/tokenizer/hf_json.h"
 #include "text/tokenizer/pipeline_json.h"
 #include "text/tokenizer/text_index.h"
+#include "text/tokenizer/token_lists.h"
 #include "text/tokenizer/vocab.h"
 
 namespace millrace {
@@ -16,13 +17,19 @@ using hf::Json;
 
 // Ids may have gaps, but a small file does not make a large table.
 constexpr size_t kMaxGap = 1 << 16;
+// Files in use put one or two tokens around a text.
+constexpr size_t kMaxWrap = 256;
 
 class Reader {
  public:
   Result<Vocab> run(const HfFiles& files) {
-    MILLRACE_ASSIGN(const Json json, hf::parse(files.tokenizer, "tokenizer.json"));
+    const auto take = [&](int depth, Json::parse_event_t event, const Json& value) {
+      return lists_.visit(depth, event, value);
+    };
+    MILLRACE_ASSIGN(const Json json, hf::parse(files.tokenizer, "tokenizer.json", take));
     const Json& model = hf::member(json, "model");
     MILLRACE_TRY(check_model(model));
+    MILLRACE_TRY(lists_.status());
     MILLRACE_TRY(read_tokens(hf::member(model, "vocab"), hf::member(json, "added_tokens")));
     MILLRACE_TRY(read_model(model));
     MILLRACE_TRY(read_pipeline(json, vocab_));
@@ -35,18 +42,22 @@ class Reader {
  private:
   Status check_model(const Json& model);
   Status read_tokens(const Json& tokens, const Json& added);
-  Status place(std::string_view text, const Json& id);
+  Status place(std::string_view text, int64_t id);
+  Status index_tokens();
   Status read_added(const Json& token);
   Status read_model(const Json& model);
   Status read_merges(const Json& merges);
   Status read_byte_tokens();
   Status read_template(const Json& processor, int depth);
   Status read_single(const Json& single, const Json& specials);
+  Status wrap(const Json& ids, std::string_view name, std::vector<int32_t>& list);
   Status read_beside(const HfFiles& files);
   Status read_eos_ids(const Json& config);
+  Status read_eos_id(const Json& id);
   int32_t named(const Json& config, const char* key) const;
   int32_t find(std::string_view text) const { return index_.find(text); }
 
+  hf::TokenLists lists_;
   Vocab vocab_;
   TextIndex index_;
   size_t max_id_ = 0;
@@ -69,24 +80,30 @@ Status Reader::check_model(const Json& model) {
 Status Reader::read_tokens(const Json& tokens, const Json& added) {
   if (!tokens.is_object()) return hf::wrong("model.vocab", "an object");
   if (!added.is_null() && !added.is_array()) return hf::wrong("added_tokens", "an array");
-  const size_t n = tokens.size() + (added.is_array() ? added.size() : 0);
+  const size_t n = lists_.n_tokens() + (added.is_array() ? added.size() : 0);
   max_id_ = std::min(2 * n + kMaxGap, kMaxTokens) - 1;
-  for (const auto& [text, id] : tokens.items()) MILLRACE_TRY(place(text, id));
+  vocab_.tokens.reserve(n);
+  for (size_t i = 0; i < lists_.n_tokens(); ++i)
+    MILLRACE_TRY(place(lists_.token(i).text, lists_.token(i).id));
   for (const Json& token : added) MILLRACE_TRY(read_added(token));
   vocab_.types.resize(vocab_.tokens.size(), TokenType::unused);
-  index_ = TextIndex(vocab_.tokens.size());
+  return index_tokens();
+}
+
+Status Reader::index_tokens() {
+  const auto n_gaps = std::count(vocab_.tokens.begin(), vocab_.tokens.end(), "");
+  index_ = TextIndex(vocab_.tokens.size() - static_cast<size_t>(n_gaps));
   for (size_t i = 0; i < vocab_.tokens.size(); ++i)
     if (!vocab_.tokens[i].empty() && !index_.insert(vocab_.tokens[i], static_cast<int32_t>(i)))
       return hf::wrong("model.vocab", "an honest vocabulary");
   return {};
 }
 
-Status Reader::place(std::string_view text, const Json& id) {
-  if (!id.is_number_integer()) return hf::wrong(fmt::format("the id of '{}'", text), "a number");
-  const auto i = id.is_number_unsigned() ? id.get<uint64_t>() : UINT64_MAX;
+Status Reader::place(std::string_view text, int64_t id) {
+  const auto i = static_cast<uint64_t>(id);
   if (i > max_id_)
     return error(Code::corrupt, "tokenizer.json: the id of '{}' is {}; the limit here is {}",
-                 printable(text, 64), id.dump(), max_id_);
+                 printable(text, 64), id, max_id_);
   if (i >= vocab_.tokens.size()) {
     vocab_.tokens.resize(i + 1);
     vocab_.types.resize(i + 1, TokenType::unused);
@@ -103,7 +120,9 @@ Status Reader::read_added(const Json& token) {
   if (!token.is_object()) return hf::wrong("an added token", "an object");
   MILLRACE_ASSIGN(const std::string text, hf::string(token, "content"));
   const Json& id = hf::member(token, "id");
-  MILLRACE_TRY(place(text, id));
+  if (!id.is_number_unsigned() || id.get<uint64_t>() > uint64_t{INT32_MAX})
+    return hf::wrong(fmt::format("the id of '{}'", printable(text, 40)), "the number of a token");
+  MILLRACE_TRY(place(text, id.get<int64_t>()));
   Vocab::Added added;
   added.id = id.get<int32_t>();
   MILLRACE_ASSIGN(const bool special, hf::boolean(token, "special", false));
@@ -135,24 +154,12 @@ Status Reader::read_model(const Json& model) {
 
 Status Reader::read_merges(const Json& merges) {
   if (!merges.is_array()) return hf::wrong("model.merges", "an array");
-  vocab_.merges.reserve(merges.size());
-  std::string left, right;
-  for (size_t i = 0; i < merges.size(); ++i) {
-    const Json& pair = merges[i];
-    if (pair.is_string()) {
-      const auto& text = pair.get_ref<const std::string&>();
-      const size_t space = text.find(' ');
-      if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
-        return hf::wrong(fmt::format("model.merges[{}]", i), "a pair");
-      left = text.substr(0, space);
-      right = text.substr(space + 1);
-    } else if (pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string()) {
-      left = pair[0].get_ref<const std::string&>();
-      right = pair[1].get_ref<const std::string&>();
-    } else {
-      return hf::wrong(fmt::format("model.merges[{}]", i), "a pair");
-    }
-    const Vocab::Merge merge{find(left), find(right), find(left + right)};
+  vocab_.merges.reserve(lists_.n_merges());
+  std::string joined;
+  for (size_t i = 0; i < lists_.n_merges(); ++i) {
+    const auto [left, right] = lists_.merge(i);
+    joined.assign(left).append(right);
+    const Vocab::Merge merge{find(left), find(right), find(joined)};
     if (merge.left < 0 || merge.right < 0 || merge.joined < 0)
       return error(Code::corrupt,
                    "tokenizer.json: model.merges[{}] ('{}' and '{}') names no tokens", i,
@@ -195,11 +202,22 @@ Status Reader::read_single(const Json& single, const Json& specials) {
     MILLRACE_ASSIGN(const std::string name, hf::string(hf::member(part, "SpecialToken"), "id"));
     const Json& ids = hf::member(hf::member(specials, name.c_str()), "ids");
     if (!ids.is_array()) return hf::wrong(fmt::format("the template's '{}'", name), "known");
-    for (const Json& id : ids) {
-      if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab_.tokens.size())
-        return hf::wrong(fmt::format("an id of the template's '{}'", name), "a token");
-      (after ? vocab_.suffix : vocab_.prefix).push_back(id.get<int32_t>());
-    }
+    MILLRACE_TRY(wrap(ids, name, after ? vocab_.suffix : vocab_.prefix));
+  }
+  return {};
+}
+
+// A name stands for any number of ids and may be used any number of times: the product is bounded
+// before it is made.
+Status Reader::wrap(const Json& ids, std::string_view name, std::vector<int32_t>& list) {
+  if (ids.size() > kMaxWrap - std::min(kMaxWrap, vocab_.prefix.size() + vocab_.suffix.size()))
+    return error(Code::unsupported,
+                 "tokenizer.json: post_processor puts more than {} tokens around a text, at '{}'",
+                 kMaxWrap, printable(name, 40));
+  for (const Json& id : ids) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab_.tokens.size())
+      return hf::wrong(fmt::format("an id of the template's '{}'", printable(name, 40)), "a token");
+    list.push_back(id.get<int32_t>());
   }
   return {};
 }
@@ -212,13 +230,18 @@ int32_t Reader::named(const Json& config, const char* key) const {
 
 Status Reader::read_eos_ids(const Json& config) {
   const Json& eos = hf::member(config, "eos_token_id");
-  for (const Json& id : eos.is_array() ? eos : Json::array({eos})) {
-    if (id.is_null()) continue;
-    if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab_.tokens.size())
-      return error(Code::corrupt, "eos_token_id {} is no token", printable(id.dump(), 64));
-    vocab_.eog.push_back(id.get<int32_t>());
-    if (vocab_.eos < 0) vocab_.eos = vocab_.eog.back();
-  }
+  if (!eos.is_array()) return read_eos_id(eos);
+  for (const Json& id : eos) MILLRACE_TRY(read_eos_id(id));
+  return {};
+}
+
+Status Reader::read_eos_id(const Json& id) {
+  if (id.is_null()) return {};
+  if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab_.tokens.size())
+    return error(Code::corrupt, "eos_token_id {} is no token",
+                 id.is_number() ? id.dump() : std::string(id.type_name()));
+  vocab_.eog.push_back(id.get<int32_t>());
+  if (vocab_.eos < 0) vocab_.eos = vocab_.eog.back();
   return {};
 }
 
