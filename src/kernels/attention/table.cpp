@@ -32,6 +32,12 @@ bool takes_avx512(const Args& a) {
 
 constexpr std::array kVariants = {
 #ifdef MILLRACE_CUDA
+    Variant{.name = "sm80_list",
+            .isa = Isa::sm80,
+            .numerics = "cuda.attention.mma256",
+            .takes = erase_takes<Args, takes_sm80_list>,
+            .workspace_bytes = erase_workspace<Args, sm80_list_workspace_bytes>,
+            .run = erase_launch<Args, launch_sm80_list>},
     Variant{.name = "sm80",
             .isa = Isa::sm80,
             .numerics = "cuda.attention.chunk256",

@@ -1,0 +1,30 @@
+// Makes the list of work that a device variant walks. It follows the real lengths of a batch, not
+// the configured context: shares are equal in cost whatever the mix of decodes and prefills, and
+// where the workspace has no room for another cut a share ends earlier or later instead. Bits do
+// not depend on any of this.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/attention/args.h"
+#include "kernels/attention/list.h"
+
+namespace millrace::attention {
+
+// What of a batch the list depends on; host memory.
+struct WorkBatch {
+  std::span<const int> sequences, positions;  // [n_rows], as in Args
+  long long n_heads, n_kv_heads;
+  long long page_tokens;
+  long long window;
+};
+
+// The length of a list for n_rows rows.
+size_t list_ints(long long n_rows, int n_shares);
+
+// Writes all of `list`, list_ints() long; work.list itself is not looked at. A KV head may have
+// kTileVectors query heads at most.
+void make_list(const WorkBatch& batch, const Work& work, std::span<int> list);
+
+}  // namespace millrace::attention
