@@ -130,10 +130,13 @@ struct LaunchShape {
   size_t shared_bytes;
 };
 
-// Launches a kernel that may overlap the tail of its predecessor; returns a cudaError_t.
+// Launches a kernel that may overlap the tail of its predecessor; returns a cudaError_t. Code for
+// an older architecture that the driver compiled for Hopper has no wait in it, so it may not.
 template <class... Params, class... Values>
 int overlapped_launch(void (*kernel)(Params...), const LaunchShape& shape, void* stream,
                       Values... values) {
+  cudaFuncAttributes code = {};
+  if (cudaError_t e = cudaFuncGetAttributes(&code, kernel); e != cudaSuccess) return e;
   cudaLaunchAttribute overlap = {};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
@@ -143,7 +146,7 @@ int overlapped_launch(void (*kernel)(Params...), const LaunchShape& shape, void*
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = &overlap;
-  config.numAttrs = 1;
+  config.numAttrs = code.ptxVersion >= 90 ? 1 : 0;
   return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(values)...);
 }
 
