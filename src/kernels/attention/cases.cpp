@@ -373,7 +373,7 @@ void add_lists(std::vector<Case>& out) {
     add({22, 4, 2, 64, 800, 32, 1, prefill, 770}, n_shares);
     add({9, 9, 3, 64, 700, 16, 3}, n_shares);
   }
-  for (long long n_records : {0, 20, 60}) add({3, 4, 2, 64, 900, 64, 3, decode}, 11, n_records);
+  for (long long n_records : {0, 10, 30}) add({3, 4, 2, 64, 900, 64, 3, decode}, 11, n_records);
   add({1, 2, 1, 64, 34 * kChunkTokens + 3, 64, 1, decode}, 40);
   add({5, 4, 1, 80, 600, 16, 1, prefill, 595}, 4);
   add({5, 10, 1, 96, 600, 16, 1, prefill, 595}, 4);

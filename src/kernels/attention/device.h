@@ -14,7 +14,8 @@ int launch_sm80(const Args& args, void* stream, void* workspace);
 bool takes_sm80_list(const Args& args);
 size_t sm80_list_workspace_bytes(const Args& args, int n_lanes);
 int launch_sm80_list(const Args& args, void* stream, void* workspace);
-// What this device wants of a list for these heads: all of `work` but the list itself.
-int sm80_list_work(const Args& args, Work* work);
+// What this device wants of a list for such heads: all of `work` but the list itself; no shares
+// where it has no kernel for them, or too little shared memory.
+int sm80_list_work(long long head_dim, Work* work);
 
 }  // namespace millrace::attention

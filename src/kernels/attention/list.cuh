@@ -65,6 +65,10 @@ struct Layout {
   static constexpr int kBytes = kKeys + kKeyBytes + kValueBytes;
 };
 
+__device__ __forceinline__ int log2_of(int power) {
+  return 31 - __clz(power);
+}
+
 __device__ __forceinline__ float weight_under(float m, float greatest) {
   return m == -INFINITY ? 0.0f : math::cuda::exp(m - greatest);
 }
@@ -93,7 +97,7 @@ struct Attend {
         records(workspace),
         aliased(is_aliased),
         group(static_cast<int>(args.n_heads / args.n_kv_heads)),
-        page_shift(31 - __clz(static_cast<int>(args.page_tokens))) {}
+        page_shift(log2_of(static_cast<int>(args.page_tokens))) {}
 
   static __device__ __forceinline__ Notes<kWarps>& notes() {
     return *reinterpret_cast<Notes<kWarps>*>(shared_memory());
@@ -424,15 +428,23 @@ struct Attend {
     total[c][3] = __fmaf_rn(total[c][3], scales.z, (o[3] + 0.0f) * scales.w);
   }
 
-  // A cut's records: (max, sum) of each vector, and o as the threads hold it.
-  __device__ __forceinline__ float2* record_max(const ListCut& cut, int slot, int columns) const {
-    return static_cast<float2*>(records) + cut.record + slot * columns * 8;
+  // A cut's records: o as the threads hold it, two vectors each, and (max, sum) of every vector.
+  // Pairs that the tile does not have are not kept.
+  __device__ __forceinline__ long long record_of(const Stand& at, const ListCut& cut,
+                                                 int slot) const {
+    return cut.record + static_cast<long long>(slot) * ((n_vectors(at) + 1) / 2 * 2);
   }
-  __device__ __forceinline__ float4* record_o(const ListCut& cut, int slot, int columns,
+  __device__ __forceinline__ float2* record_max(const Stand& at, const ListCut& cut,
+                                                int slot) const {
+    return reinterpret_cast<float2*>(static_cast<float*>(records) + a.work.n_records * kDim) +
+           record_of(at, cut, slot);
+  }
+  __device__ __forceinline__ float4* record_o(const Stand& at, const ListCut& cut, int slot,
                                               int c) const {
-    auto* o = reinterpret_cast<float*>(static_cast<float2*>(records) + a.work.n_records);
-    o += (static_cast<long long>(cut.record) + slot * columns * 8) * kDim;
-    return reinterpret_cast<float4*>(o) + (c * kWarps + warp()) * 32 + lane();
+    const int n_pairs = min(4, (n_vectors(at) + 1) / 2 - 4 * c);
+    return reinterpret_cast<float4*>(static_cast<float*>(records) +
+                                     record_of(at, cut, slot) * kDim) +
+           c * kWarps * 32 + (warp() * 8 + (lane() >> 2)) * n_pairs + (lane() & 3);
   }
   __device__ __forceinline__ bool holds(const Stand& at, int c) const {
     return c * 8 + 2 * (lane() & 3) < n_vectors(at);
@@ -441,11 +453,11 @@ struct Attend {
   template <int kColumns>
   __device__ __forceinline__ void keep(const Stand& at, const ListCut& cut, int slot,
                                        const Outputs<kColumns>& o, float max, float sum) const {
-    if (thread() < n_vectors(at)) record_max(cut, slot, kColumns)[thread()] = make_float2(max, sum);
+    if (thread() < n_vectors(at)) record_max(at, cut, slot)[thread()] = make_float2(max, sum);
 #pragma unroll
     for (int c = 0; c < kColumns; ++c)
       if (holds(at, c))
-        *record_o(cut, slot, kColumns, c) = make_float4(o[c][0], o[c][1], o[c][2], o[c][3]);
+        *record_o(at, cut, slot, c) = make_float4(o[c][0], o[c][1], o[c][2], o[c][3]);
   }
 
   // The vectors' L is in notes().total, seen by all.
@@ -489,7 +501,7 @@ struct Attend {
     auto* sums = reinterpret_cast<float*>(scales + kSlots * kColumns * 8);
     const int l = lane();
     for (int v = warp(); v < n_vectors(at); v += kWarps) {
-      const float2 record = slot0 + l < n_slots ? __ldcg(record_max(cut, slot0 + l, kColumns) + v)
+      const float2 record = slot0 + l < n_slots ? __ldcg(record_max(at, cut, slot0 + l) + v)
                                                 : make_float2(-INFINITY, 0.0f);
       const float before_all = notes().max[v];
       float upto = record.x;
@@ -512,7 +524,8 @@ struct Attend {
   template <int kColumns>
   __device__ __forceinline__ void add_records(const Stand& at, const ListCut& cut, int slot0, int n,
                                               Outputs<kColumns>& total) const {
-    constexpr int kBatch = 16 / kColumns;
+    // As many as leave registers for the rest: a decode may have hundreds, a tile has few.
+    constexpr int kBatch = kColumns > 1 ? 2 : kDim > 128 ? 8 : 16;
     const auto* scales = reinterpret_cast<const float4*>(weights());
     for (int r0 = 0; r0 < n; r0 += kBatch) {
       float4 batch[kBatch][kColumns];
@@ -521,7 +534,7 @@ struct Attend {
 #pragma unroll
         for (int c = 0; c < kColumns; ++c)
           if (r0 + r < n && holds(at, c))
-            batch[r][c] = __ldcg(record_o(cut, slot0 + r0 + r, kColumns, c));
+            batch[r][c] = __ldcg(record_o(at, cut, slot0 + r0 + r, c));
 #pragma unroll
       for (int r = 0; r < kBatch; ++r)
 #pragma unroll

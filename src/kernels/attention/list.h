@@ -21,7 +21,8 @@ struct ListShare {
 struct ListCut {
   int n_done;       // chunks whose results are there; zero before and after a call
   int head_chunks;  // of the share that begins it
-  int record;       // first of its results: that of the head, then one a chunk
+  int record;       // first of its results: that of the head, then one a chunk, each of as many
+                    // records as its tile has query vectors, rounded up to an even number
   int unused;
 };
 

@@ -9,7 +9,9 @@
 namespace millrace::attention {
 namespace {
 
-constexpr long long kRecords = 1 << 16;  // 34 MB at head_dim 128: cuts of a million tokens
+// 34 MB at head_dim 128. With two query heads to each of eight KV heads a million tokens of decodes
+// can be cut anywhere.
+constexpr long long kRecords = 1 << 16;
 
 template <int kDim>
 __global__ void __launch_bounds__(Layout<kDim>::kThreads, kDim < 80 ? 2 : 1)
@@ -30,8 +32,8 @@ Kernel kernel_of() {
   return {list_kernel<kDim>, L::kThreads, L::kBytes, L::kAliasedBytes};
 }
 
-Kernel kernel_for(const Args& a) {
-  switch (a.head_dim) {
+Kernel kernel_for(long long head_dim) {
+  switch (head_dim) {
     case 64:
       return kernel_of<64>();
     case 80:
@@ -50,7 +52,7 @@ bool has_kernel(long long head_dim) {
 }
 
 // The shared memory to launch with, which this allows: as much as the kernel wants, or what it can
-// do with.
+// do with; 0 where the device has less.
 int settle_shared(const Kernel& kernel, int* bytes) {
   int device = 0, most = 0;
   if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
@@ -58,29 +60,32 @@ int settle_shared(const Kernel& kernel, int* bytes) {
           cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
       e != cudaSuccess)
     return e;
-  *bytes = kernel.bytes <= most ? kernel.bytes : kernel.aliased_bytes;
+  *bytes = kernel.bytes <= most           ? kernel.bytes
+           : kernel.aliased_bytes <= most ? kernel.aliased_bytes
+                                          : 0;
+  if (*bytes == 0) return cudaSuccess;
   return cudaFuncSetAttribute(kernel.run, cudaFuncAttributeMaxDynamicSharedMemorySize, *bytes);
 }
 
 }  // namespace
 
 bool takes_sm80_list(const Args& a) {
-  return a.work.list != nullptr && a.work.n_shares > 0 && a.kv_type == DType::bf16 &&
-         a.q_type == DType::bf16 && has_kernel(a.head_dim) && a.q_stride % 8 == 0 &&
-         a.n_heads / a.n_kv_heads <= kTileVectors;
+  return a.work.n_shares > 0 && a.kv_type == DType::bf16 && a.q_type == DType::bf16 &&
+         has_kernel(a.head_dim) && a.q_stride % 8 == 0 && a.n_heads / a.n_kv_heads <= kTileVectors;
 }
 
 size_t sm80_list_workspace_bytes(const Args& a, int) {
   return static_cast<size_t>(a.work.n_records) * (8 + 4 * static_cast<size_t>(a.head_dim));
 }
 
-int sm80_list_work(const Args& a, Work* work) {
-  if (!has_kernel(a.head_dim)) return cudaErrorInvalidValue;
-  const Kernel kernel = kernel_for(a);
+int sm80_list_work(long long head_dim, Work* work) {
+  if (!has_kernel(head_dim)) return cudaSuccess;
+  const Kernel kernel = kernel_for(head_dim);
   int bytes = 0, device = 0, n_sms = 0, per_sm = 0;
-  if (int e = settle_shared(kernel, &bytes); e != cudaSuccess) return e;
+  if (int e = settle_shared(kernel, &bytes); e != cudaSuccess || bytes == 0) return e;
   if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
-  if (cudaError_t e = cudaDeviceGetAttribute(&n_sms, cudaDevAttrMultiProcessorCount, device); e)
+  if (cudaError_t e = cudaDeviceGetAttribute(&n_sms, cudaDevAttrMultiProcessorCount, device);
+      e != cudaSuccess)
     return e;
   if (cudaError_t e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
           &per_sm, kernel.run, kernel.n_threads, static_cast<size_t>(bytes));
@@ -93,9 +98,11 @@ int sm80_list_work(const Args& a, Work* work) {
 
 int launch_sm80_list(const Args& a, void* stream, void* workspace) {
   if (a.n_rows == 0 || a.n_heads == 0) return cudaSuccess;
-  const Kernel kernel = kernel_for(a);
+  if (a.work.list == nullptr) return cudaErrorInvalidValue;
+  const Kernel kernel = kernel_for(a.head_dim);
   int bytes = 0;
   if (int e = settle_shared(kernel, &bytes); e != cudaSuccess) return e;
+  if (bytes == 0) return cudaErrorInvalidConfiguration;
   const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(a.work.n_shares)),
                              .n_threads = static_cast<unsigned>(kernel.n_threads),
                              .shared_bytes = static_cast<size_t>(bytes)};

@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
+#ifdef MILLRACE_CUDA
+#include "kernels/attention/device.h"
+#include "memory/device.h"
+#endif
 
 namespace millrace::attention {
 namespace {
@@ -122,7 +127,7 @@ class Planner {
     if (chunk == 0) return -1;
     const long long head_at = p.index() - chunk;
     if (cut_head_ == head_at) return n_cuts_ - 1;
-    const long long records = (n_chunks - chunk + 1) * t.columns * 8;
+    const long long records = (n_chunks - chunk + 1) * ((t.n_rows * group_ + 1) / 2 * 2);
     if (n_records_ + records > work_.n_records) {
       p.unit += n_chunks - chunk;
       p = settled(p);
@@ -168,6 +173,30 @@ class Planner {
 };
 
 }  // namespace
+
+// A share is a part of the cost, rounded up to a chunk, and the rest of a head where there is no
+// room to cut it. A chunk costs 4 or 5, so it has at most 5 / 4 of the mean number of chunks.
+Status check_limits(const WorkLimits& limits, int n_shares) {
+  const auto chunks = static_cast<double>((limits.max_tokens + kListChunk - 1) / kListChunk);
+  const double all =
+      chunks * static_cast<double>(limits.n_kv_heads) * static_cast<double>(limits.max_rows);
+  const double share = all * 1.25 / n_shares + 1 + chunks;
+  if (share <= std::numeric_limits<int>::max()) return {};
+  return error(Code::unsupported,
+               "attention over {} tokens for {} tokens a step is more than a GPU's list of work "
+               "holds; -c sets a smaller context, -b a smaller batch",
+               limits.max_tokens, limits.max_rows);
+}
+
+Result<Work> device_work([[maybe_unused]] const WorkLimits& limits) {
+  Work work;
+#ifdef MILLRACE_CUDA
+  if (limits.n_heads / limits.n_kv_heads > kTileVectors) return work;
+  MILLRACE_TRY(cuda_status(sm80_list_work(limits.head_dim, &work), "attention's list of work"));
+  if (work.n_shares > 0) MILLRACE_TRY(check_limits(limits, work.n_shares));
+#endif
+  return work;
+}
 
 size_t list_ints(long long n_rows, int n_shares) {
   return static_cast<size_t>(n_shares) * (kShareInts + kCutInts) +

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 
+#include "base/status.h"
 #include "kernels/attention/args.h"
 #include "kernels/attention/list.h"
 
@@ -19,6 +20,19 @@ struct WorkBatch {
   long long page_tokens;
   long long window;
 };
+
+// The most that a list is ever made for.
+struct WorkLimits {
+  long long head_dim, n_heads, n_kv_heads;
+  long long max_rows, max_tokens;  // of a batch; of a sequence
+};
+
+// What this machine's GPU wants of a list: everything but the list. No shares where it has no
+// kernel that walks one for such heads; an error where a share could be more than a list can say.
+Result<Work> device_work(const WorkLimits& limits);
+// Whether every batch within the limits has a list of so many shares. Room for records is no limit:
+// where it ends, shares end with a head instead of inside one.
+Status check_limits(const WorkLimits& limits, int n_shares);
 
 // The length of a list for n_rows rows.
 size_t list_ints(long long n_rows, int n_shares);
