@@ -109,6 +109,7 @@ void bind(const Bound& b, Args& a) {
   a.page_stride = b.kv.page_stride;
   a.n_seqs = b.kv.n_seqs;
   a.max_pages = b.kv.max_pages;
+  a.work = {.list = b.kv.work, .n_shares = b.kv.n_shares, .n_records = b.kv.n_records};
 }
 
 }  // namespace
