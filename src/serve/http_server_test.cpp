@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -387,6 +390,52 @@ TEST_F(HttpServerThreads, SaysWhereItCannotListen) {
   EXPECT_FALSE(HttpServer::start({.port = 70000}, {}).ok());
   EXPECT_FALSE(HttpServer::start({.address = "no such host", .port = 0}, {}).ok());
   EXPECT_FALSE(HttpServer::start({.port = -1}, {}).ok());
+}
+
+TEST_F(HttpServerThreads, NeedsKeysWhereOthersCanReachIt) {
+  EXPECT_FALSE(HttpServer::start({.address = "0.0.0.0", .port = 0}, {}).ok());
+  EXPECT_TRUE(HttpServer::start({.address = "0.0.0.0", .port = 0, .allows_anyone = true}, {}).ok());
+  auto keys = Keys::from_text("a:sk-alice-0123456789", "test");
+  EXPECT_TRUE(HttpServer::start({.address = "0.0.0.0", .port = 0, .keys = *keys}, {}).ok());
+}
+
+TEST_F(HttpServerThreads, TakesOverAStaleSocketAndNoOtherFile) {
+  const std::string path = testing::TempDir() + fmt::format("millrace-stale-{}.sock", getpid());
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  close(fd);
+  start({.port = -1, .unix_path = path});
+  server_.reset();
+  std::ofstream(path) << "precious";
+  EXPECT_FALSE(HttpServer::start({.port = -1, .unix_path = path}, {}).ok());
+  EXPECT_TRUE(std::filesystem::remove(path));
+}
+
+// No file descriptor is left for the server to accept with: it waits without spinning, and goes on.
+TEST_F(HttpServerThreads, OutlivesALackOfFiles) {
+  start();
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit low{.rlim_cur = 128, .rlim_max = limit.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &low);
+  std::vector<int> files;
+  for (int fd = open("/dev/null", O_RDONLY); fd >= 0; fd = open("/dev/null", O_RDONLY))
+    files.push_back(fd);
+  ASSERT_FALSE(files.empty());
+  close(files.back());
+  files.pop_back();
+  TestClient client = this->client();
+  ASSERT_TRUE(client.ok());
+  client.send(get("/hello"));
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 5);
+  for (const int fd : files) close(fd);
+  EXPECT_EQ(client.reply().status, 200);
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 TEST_F(HttpServerThreads, DrainsWhatIsRunning) {
