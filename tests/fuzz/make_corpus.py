@@ -107,6 +107,24 @@ def config_corpus():
         write("config_json", name, json.dumps({**base, "model_type": name, **more}).encode())
 
 
+def http_corpus():
+    """The first byte is how the rest is cut."""
+    host = b"Host: localhost:8080\r\n"
+    for name, data in {
+        "get": b"GET /v1/models?limit=2 HTTP/1.1\r\n" + host + b"Accept: */*\r\n\r\n",
+        "post": b"POST /v1/chat/completions HTTP/1.1\r\n" + host + b"Authorization: Bearer k\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 14\r\nExpect: 100-continue\r\n\r\n{\"messages\":1}",
+        "chunked": b"POST /v1/messages HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n5;a=\"b\"\r\nhello\r\n"
+                   b"6\r\n world\r\n0\r\nX-Trailer: 1\r\n\r\n",
+        "pipelined": b"\r\nGET /a%20b HTTP/1.1\r\n" + host + b"X-Folded: 1\r\n 2\r\n\r\nGET /c HTTP/1.1\r\n" + host + b"\r\n",
+        "absolute": b"OPTIONS http://a.example/x HTTP/1.1\r\n" + host + b"Origin: https://a.example\r\n"
+                    b"Access-Control-Request-Method: POST\r\nConnection: close\r\n\r\n",
+        "old": b"HEAD / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        "two_lengths": b"POST / HTTP/1.1\r\n" + host + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\na",
+    }.items():
+        write("http_request", name, bytes([len(name)]) + data)
+
+
 def tokenizer_corpus():
     tokens = ["a", "b", "ab", "\u0120", "\u0120a", "<s>", "<tool>", "\u2581", "\u2581a", "<0x41>", "<unk>"]
     vocab = {token: i for i, token in enumerate(tokens)}
@@ -158,4 +176,5 @@ if __name__ == "__main__":
     blocks_corpus()
     safetensors_corpus()
     config_corpus()
+    http_corpus()
     tokenizer_corpus()
