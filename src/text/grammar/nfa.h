@@ -47,8 +47,8 @@ class Nfa {
 
   // The bytes that lead from `start` to the end, within `quotes` (a JSON string's) if wanted.
   // `begin` nodes are passed at the start alone, `end` nodes at the end. Fails when that takes more
-  // than the budget; nothing when no text is accepted.
-  Result<std::optional<Lexeme>> finish(int32_t start, bool quotes) const;
+  // than the budget; nothing when no text is accepted. `work` grows by what it took.
+  Result<std::optional<Lexeme>> finish(int32_t start, bool quotes, size_t& work) const;
 
  private:
   friend class Subsets;

@@ -27,7 +27,7 @@ class SchemaCompiler {
 
  private:
   static constexpr int kMaxDepth = 64;
-  static constexpr size_t kMaxWork = 200'000;  // schemas and values looked at: some 50 ms
+  static constexpr size_t kMaxWork = 150'000;  // schemas, keywords and values: some 50 ms
   static constexpr size_t kMaxWarnings = 100;
   static constexpr size_t kMaxProperties = 10'000;
 

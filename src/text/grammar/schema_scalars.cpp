@@ -56,8 +56,9 @@ Result<int32_t> SchemaCompiler::string_of_pattern(const std::string& pattern, Le
   const std::string key = fmt::format("{}:{}:{}", n.min, n.max, pattern);
   if (const auto known = parts_.by_pattern.find(key); known != parts_.by_pattern.end())
     return known->second;
-  MILLRACE_TRY(spend(2000, at));
-  auto compiled = string_pattern(pattern);
+  size_t work = 0;
+  auto compiled = string_pattern(pattern, work);
+  MILLRACE_TRY(spend(work / 20, at));
   if (!compiled.ok()) {
     MILLRACE_TRY(give_up(at, keyword, compiled.status().message()));
     return parts_.string(n.min, n.max);
@@ -66,6 +67,7 @@ Result<int32_t> SchemaCompiler::string_of_pattern(const std::string& pattern, Le
   if (!compiled->lexeme) return parts_.never();
   if (n.min > 0 || n.max != kNoLimit) {
     auto limited = with_length(*compiled->lexeme, n.min, n.max);
+    MILLRACE_TRY(spend(limited.ok() && *limited ? (*limited)->n_states() * 8 : 50'000, at));
     if (!limited.ok())
       MILLRACE_TRY(
           give_up(at, n.max != kNoLimit ? "maxLength" : "minLength", "too large beside a pattern"));
