@@ -29,9 +29,9 @@ class Nfa {
     int32_t a = -1, b = -1;
   };
 
-  // What states and subset construction may cost: about 20 ms.
-  static constexpr size_t kMaxNodes = 50'000;
-  static constexpr size_t kMaxWork = 2'000'000;
+  // What states and subset construction may cost: about 15 ms.
+  static constexpr size_t kMaxNodes = 150'000;
+  static constexpr size_t kMaxWork = 1'000'000;
 
   Nfa() { add({Kind::accept}); }
   static constexpr int32_t kAccept = 0;

@@ -88,11 +88,23 @@ Result<Pattern> finished(Builder& builder, int32_t start, bool quotes, const Pat
 
 }  // namespace
 
-Result<Pattern> string_pattern(std::string_view pattern, size_t& work) {
-  MILLRACE_ASSIGN(const PatternTree tree, parse_pattern(pattern));
+namespace {
+
+Result<Pattern> string_pattern(const PatternTree& tree, size_t& work) {
   Builder builder(tree, Spelling::json);
   const int32_t inner = builder.build(tree.root, builder.any(Nfa::kAccept));
   return finished(builder, inner < 0 ? -1 : builder.any(inner), true, tree, work);
+}
+
+}  // namespace
+
+Result<Pattern> string_pattern(std::string_view pattern, size_t& work) {
+  MILLRACE_ASSIGN(const PatternTree tree, parse_pattern(pattern));
+  auto exact = string_pattern(tree, work);
+  if (exact.ok()) return exact;
+  MILLRACE_ASSIGN(const PatternTree wider, parse_pattern(pattern, kFewRepeats));
+  if (wider.relaxed.empty()) return exact;
+  return string_pattern(wider, work);
 }
 
 Result<Pattern> whole_pattern(std::string_view pattern) {
