@@ -10,8 +10,6 @@
 namespace millrace::serve {
 namespace {
 
-constexpr size_t kMaxTools = 4096;
-
 Json empty_schema() {
   return {{"type", "object"}, {"properties", Json::object()}};
 }
