@@ -116,7 +116,8 @@ std::string_view openapi_request_schemas() {
         "json_schema": {
           "type": "object",
           "required": ["schema"],
-          "properties": {"schema": {"type": "object"}, "strict": {"type": ["boolean", "null"]}}}}}]},
+          "properties": {
+            "schema": {"type": "object"}, "strict": {"type": ["boolean", "null"]}}}}}]},
 "StreamOptions": {
   "type": ["object", "null"],
   "properties": {"include_usage": {"type": ["boolean", "null"]}}},
@@ -216,7 +217,7 @@ std::string_view openapi_request_schemas() {
     "type": {
       "type": ["string", "null"],
       "not": {"const": "item_reference"},
-      "description": "message where it is absent; items of other types are left out with a warning"}},
+      "description": "message where it is absent; items of unknown types are left out"}},
   "anyOf": [
     {
       "required": ["role"],

@@ -15,7 +15,7 @@ namespace {
 // Free text as the only argument of a function. A grammar cannot be enforced, but the model can
 // read it.
 Json custom_tool(const Field& tool) {
-  Json out = function_tool(tool, "");
+  Json out = function_tool(tool, "parameters");
   Json& function = out["function"];
   if (const Field format = tool["format"]; format.is_object() && format["definition"].is_string()) {
     const std::string description = function.value("description", "");
