@@ -185,7 +185,7 @@ def dialects_corpus():
                        {"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "f", "parameters": schema}]}, {"type": "x"}],
              "text": {"format": {"type": "json_object"}}, "include": ["reasoning.encrypted_content"], "metadata": {"user_id": "u"}}
     for name, body in {"chat": chat, "claude": claude, "codex": codex, "tokens": {"prompt": [[1, 2], [3]], "logprobs": 2, "max_tokens": 5},
-                       "all": {"messages": [{"role": "user", "content": "Hi"}], "input": "Hi", "prompt": "Hi", "max_tokens": 5},
+                       "all": {"messages": [{"role": "user", "content": "Hi"}], "input": "Hi", "max_tokens": 5},
                        "bomb_lists": {"messages": [[], {}, ""] * 3000}, "bomb_keys": {f"k{i}": i for i in range(5000)},
                        "bomb_stops": {"messages": [], "stop": ["a"] * 9000}}.items():
         write("dialects", name, json.dumps(body, separators=(",", ":")).encode())
