@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "serve/json_body.h"
+#include "serve/messages.h"
 #include "serve/web_files.h"
 
 namespace millrace::serve {
@@ -165,6 +166,7 @@ class Routes {
     slow(out, "/tokenize", tokenize);
     slow(out, "/detokenize", detokenize);
     slow(out, "/apply-template", apply_template);
+    slow(out, "/v1/messages/count_tokens", count_tokens);
     for (const char* path : {"/v1/embeddings", "/v1/rerank", "/v1/audio/*", "/v1/images/*"})
       out.push_back({"POST", path, Access::key, not_here});
     page(out);
@@ -282,13 +284,28 @@ class Routes {
     return Json{{"content", service.model().tokenizer().decode(ids, true)}};
   }
 
-  static ApiResult<Json> apply_template(const Service& service, const Json& body) {
-    auto parsed =
-        dialects().front().parse(body, [](std::string_view) { return std::string_view(); });
+  // The prompt that a request would have; what headers say does not change it.
+  using Parse = decltype(Dialect::parse);
+  static ApiResult<Preparer::Rendered> rendered(const Service& service, const Json& body,
+                                                Parse parse) {
+    auto parsed = parse(body, [](std::string_view) { return std::string_view(); });
     if (auto* error = std::get_if<ApiError>(&parsed)) return *error;
-    auto rendered = service.preparer().render(std::get<ApiRequest>(parsed), true, nullptr);
-    if (!rendered.ok()) return api_error(rendered.status());
-    return Json{{"prompt", rendered->text}, {"n_tokens", rendered->tokens.size()}};
+    auto out = service.preparer().render(std::get<ApiRequest>(parsed), true, nullptr);
+    if (!out.ok()) return api_error(out.status());
+    return std::move(out).value();
+  }
+
+  static ApiResult<Json> apply_template(const Service& service, const Json& body) {
+    const auto prompt = rendered(service, body, dialects().front().parse);
+    if (auto* error = std::get_if<ApiError>(&prompt)) return *error;
+    const auto& [text, tokens] = std::get<Preparer::Rendered>(prompt);
+    return Json{{"prompt", text}, {"n_tokens", tokens.size()}};
+  }
+
+  static ApiResult<Json> count_tokens(const Service& service, const Json& body) {
+    const auto prompt = rendered(service, body, messages::parse_count_tokens);
+    if (auto* error = std::get_if<ApiError>(&prompt)) return *error;
+    return messages::count_tokens(std::ssize(std::get<Preparer::Rendered>(prompt).tokens));
   }
 
   Json model_json(const std::string& id) const {
