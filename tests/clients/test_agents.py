@@ -71,3 +71,32 @@ def test_claude_code(scripted, folder):
     if is_capture:
         version = asked[0]["headers"]["user-agent"]
         captures.save("claude_code", f"recorded from {version} by test_agents.py", folder, asked, says, OURS)
+
+
+def test_smolagents(scripted):
+    """It writes its own history as text of its own, which is new each time; what came before is not."""
+    smolagents = pytest.importorskip("smolagents")
+
+    class Sense(smolagents.Tool):
+        inputs = {"thing": {"type": "string", "description": "Its name."}}
+        output_type = "string"
+        skip_forward_signature_validation = True
+
+        def __init__(self, name, finds):
+            self.name, self.description, self.finds = name, f"To {name} a thing.", finds
+            super().__init__()
+
+        def forward(self, thing):
+            return self.finds
+
+    server = scripted((TASK, call("look", thing="wheel")), (SLOWLY, call("feel", thing="stone")),
+                      (WARM, call("final_answer", answer=DONE)))
+    with Recorder(server.port) as recorder:
+        model = smolagents.OpenAIServerModel("tiny", api_base=f"{recorder.url}/v1", api_key="none")
+        agent = smolagents.ToolCallingAgent(tools=[Sense("look", SLOWLY), Sense("feel", WARM)], model=model, max_steps=4,
+                                            verbosity_level=0)
+        assert agent.run(TASK) == DONE
+        usages = [json.loads(one["reply"])["usage"] for one in recorder.asked("/v1/chat/completions")]
+    assert len(usages) == 3
+    for before, usage in zip(usages, usages[1:]):
+        assert usage["prompt_tokens_details"]["cached_tokens"] >= before["prompt_tokens"] - 1
