@@ -205,6 +205,15 @@ class Json(Hostile):
         self.refused(self.chat(model="m" * 10**6), word="model")
         self.taken({"max_tokens": 10**15, "messages": HI, "stop": ["e", "a", "i", "o", "u", "t", "n", " "]})
 
+    def test_texts_that_no_context_holds(self):
+        """They are refused before anybody spends time on their tokens."""
+        for text in ("x" * 20_000_000, "word " * 12_000_000):
+            body = json.dumps({"messages": [{"role": "user", "content": text}], "max_tokens": 1}).encode()
+            status, error = self.server.ask(CHAT, body)
+            self.assertEqual((status, error["error"]["code"]), (400, "context_length_exceeded"))
+            self.refused(body, MESSAGES)
+        self.refused({"content": "x" * 20_000_000}, "/tokenize", 413, "content")
+
     def test_tokens_that_do_not_exist(self):
         for tokens in ([-1], [8192], [2**31], [2**63], ["1"], [[1]]):
             self.refused({"tokens": tokens}, "/detokenize")

@@ -264,6 +264,13 @@ class Routes {
   static ApiResult<Json> tokenize(const Service& service, const Json& body) {
     if (!body.is_object() || !body.contains("content") || !body["content"].is_string())
       return invalid("'content' must be a string", "content");
+    const size_t n_bytes = body["content"].get_ref<const std::string&>().size();
+    if (const size_t most = service.preparer().max_text_bytes(); n_bytes > most)
+      return ApiError{.kind = ApiError::Kind::too_large,
+                      .message = fmt::format("'content' has {} bytes; at most {} are taken, which "
+                                             "is what the context can hold",
+                                             n_bytes, most),
+                      .param = "content"};
     const bool wrap = body.contains("add_special") && body["add_special"] == true;
     auto tokens = service.model().tokenizer().encode(body["content"].get<std::string>(), wrap);
     if (!tokens.ok()) return api_error(tokens.status());
@@ -291,7 +298,7 @@ class Routes {
     auto parsed = parse(body, [](std::string_view) { return std::string_view(); });
     if (auto* error = std::get_if<ApiError>(&parsed)) return *error;
     auto out = service.preparer().render(std::get<ApiRequest>(parsed), true, nullptr);
-    if (!out.ok()) return api_error(out.status());
+    if (!out.ok()) return render_error(out.status());
     return std::move(out).value();
   }
 
