@@ -35,14 +35,15 @@ constexpr std::array<std::string_view, 5> kPublic = {"args.h", "op.h", "row.h", 
 struct Boundary {
   std::string_view header, folder;
 };
-constexpr std::array<Boundary, 8> kBoundaries = {{{"sqlite3.h", "base"},
+constexpr std::array<Boundary, 9> kBoundaries = {{{"sqlite3.h", "base"},
                                                   {"xxhash.h", "base"},
                                                   {"CLI/", "cli"},
                                                   {"histedit.h", "cli"},
                                                   {"pcre2.h", "text"},
                                                   {"utf8proc.h", "text"},
                                                   {"curl/", "hub"},
-                                                  {"openssl/", "hub"}}};
+                                                  {"openssl/", "hub"},
+                                                  {"boost/", "serve"}}};
 
 std::vector<std::string> parts_of(const std::string& path) {
   std::vector<std::string> parts;

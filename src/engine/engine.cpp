@@ -102,6 +102,9 @@ StepBindings Engine::bindings(const Config& config) const {
       kv.tables = inputs_.bound_tables(group);
       kv.n_seqs = inputs_.sizes().max_seqs;
       kv.max_pages = inputs_.sizes().max_pages;
+      kv.work = inputs_.bound_work(group);
+      kv.n_shares = work_.n_shares;
+      kv.n_records = work_.n_records;
       out.layers[static_cast<size_t>(layers[i])] = kv;
     }
   }
@@ -117,12 +120,20 @@ Result<std::unique_ptr<Engine>> Engine::load(ModelFile file, Device& device, Tea
   bounded.max_outputs = std::min(std::max(options.max_outputs, options.max_seqs), options.max_rows);
   std::unique_ptr<Engine> engine(new Engine(device, bounded));
   MILLRACE_TRY(engine->make_pools(config));
+  if (device.kind() == DeviceKind::cuda) {
+    MILLRACE_ASSIGN(engine->work_, attention::device_work({.head_dim = config.head_dim,
+                                                           .n_heads = config.n_heads,
+                                                           .n_kv_heads = config.n_kv_heads,
+                                                           .max_rows = bounded.max_rows,
+                                                           .max_tokens = bounded.n_ctx}));
+  }
   MILLRACE_ASSIGN(engine->inputs_,
                   StepInputs::make({.max_rows = bounded.max_rows,
                                     .max_outputs = bounded.max_outputs,
                                     .max_seqs = bounded.max_seqs,
                                     .max_pages = ceil_div(bounded.n_ctx, kPageTokens),
-                                    .n_groups = engine->pools_.size()},
+                                    .n_groups = engine->pools_.size(),
+                                    .n_shares = engine->work_.n_shares},
                                    device));
   MILLRACE_ASSIGN(engine->network_, Network::load(std::move(file), {device, team, from},
                                                   {bounded.max_rows, bounded.max_outputs},
@@ -383,7 +394,7 @@ void Engine::fill_rows(std::span<const Work> batch) {
             position % kPageTokens);
     }
     for (size_t group = 0; group < pools_.size(); ++group)
-      std::copy(s.pages[group].begin(), s.pages[group].end(), inputs_.table(group, work.seq));
+      inputs_.set_table(group, work.seq, s.pages[group]);
     Outputs outputs{n_outputs_, 0};
     if (work.wants != Work::Logits::none && n > 0)
       outputs.n = work.wants == Work::Logits::all ? n : 1;
@@ -425,6 +436,22 @@ void Engine::release_before_window(Sequence& s) {
   }
 }
 
+// A GPU's attention walks a list of what the rows ask for, one for each kind of layer. Padding asks
+// for nothing.
+void Engine::list_work() {
+  const int64_t n_padded = network_->program().padded(n_rows_, Count::rows);
+  if (work_.n_shares == 0 || n_padded < attention::kLeastListedRows) return;
+  const auto n = static_cast<size_t>(n_rows_);
+  for (size_t group = 0; group < pools_.size(); ++group)
+    attention::make_list({.sequences = {inputs_.sequences(), n},
+                          .positions = {inputs_.positions(), n},
+                          .n_heads = config().n_heads,
+                          .n_kv_heads = config().n_kv_heads,
+                          .page_tokens = kPageTokens,
+                          .window = pools_[group].group().window},
+                         work_, inputs_.work(group, n_rows_));
+}
+
 Status Engine::step(std::span<const Work> batch) {
   MILLRACE_TRY(check(batch));
   taken_.clear();
@@ -437,7 +464,8 @@ Status Engine::step(std::span<const Work> batch) {
     inputs_.pad_rows(n_rows_, program.padded(n_rows_, Count::rows));
     for (int64_t i = n_outputs_; i < program.padded(n_outputs_, Count::outputs); ++i)
       inputs_.wanted()[i] = 0;
-    status = inputs_.upload(device_);
+    list_work();
+    status = inputs_.upload(device_, n_rows_);
     if (status.ok()) status = program.run(n_rows_, n_outputs_);
     if (status.ok()) status = finish_on_device();
   }

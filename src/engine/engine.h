@@ -16,6 +16,7 @@
 #include "engine/prefix_tree.h"
 #include "engine/step_inputs.h"
 #include "exec/device.h"
+#include "kernels/attention/work.h"
 #include "kernels/pick.h"
 #include "machine/team.h"
 #include "model/network.h"
@@ -115,6 +116,7 @@ class Engine {
   Status reserve(std::span<const Work> batch);
   Status reserve(const Work& work);
   void fill_rows(std::span<const Work> batch);
+  void list_work();
   Status finish_on_device();
   void commit(std::span<const Work> batch);
   void roll_back();
@@ -130,6 +132,7 @@ class Engine {
   const EngineOptions options_;
   std::vector<KvPages> pools_;
   std::unique_ptr<PrefixTree> tree_;
+  attention::Work work_;  // how a GPU's attention shares out a step; the lists are in inputs_
   StepInputs inputs_;
   std::unique_ptr<Network> network_;
   std::vector<Sequence> seqs_;

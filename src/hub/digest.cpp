@@ -70,4 +70,13 @@ Result<std::string> digest_of_file(const std::string& path, DigestKind kind,
   return hex;
 }
 
+std::string sha256_of(std::string_view text) {
+  unsigned char bytes[EVP_MAX_MD_SIZE];
+  unsigned n_bytes = 0;
+  const bool done =
+      EVP_Digest(text.data(), text.size(), bytes, &n_bytes, EVP_sha256(), nullptr) == 1;
+  MILLRACE_CHECK(done, "OpenSSL has no SHA-256");
+  return hex_of(bytes, n_bytes);
+}
+
 }  // namespace millrace

@@ -1,4 +1,5 @@
-// Checksums of files, over OpenSSL: how a download is known to be what was asked for.
+// Checksums over OpenSSL: how a download is known to be what was asked for, and a secret known
+// again without being kept.
 #pragma once
 
 #include <functional>
@@ -25,5 +26,7 @@ bool is_checksum(DigestKind kind, std::string_view hex);
 // Of a whole file. `stopped` is asked between blocks; cancelled when it says so.
 Result<std::string> digest_of_file(const std::string& path, DigestKind kind,
                                    const std::function<bool()>& stopped);
+
+std::string sha256_of(std::string_view text);  // in hexadecimal digits
 
 }  // namespace millrace

@@ -54,6 +54,9 @@ struct Case {
   bool timed = false;  // a real model's shape that bench runs
   std::vector<Port> ports;
   Bind bind;
+  // Fills the ports that follow from others (a list of work from positions), which are `in` and
+  // shared by all rows; called when the others are filled, and again when their rows were changed.
+  std::function<void(std::span<void* const> ports)> derive;
   Floor floor;
   Tolerance tolerance;
   // Fills `magnitudes` (one per element of output port `port`) from the bound args of the reference

@@ -38,6 +38,18 @@ __device__ __forceinline__ unsigned short f16_bits(float value) {
   return __half_as_ushort(__float2half_rn(value));
 }
 
+// Two f32 as bf16 side by side: the rounding of bf16_bits, but for the payload of a NaN.
+__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+  unsigned out;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+  return out;
+}
+
+// Asks for a line in L2 and waits for nothing.
+__device__ __forceinline__ void ask_for(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+}
+
 // kEach neighbouring elements from i on, 8 (16-byte aligned) or 1. Widening is exact; rounding is
 // to nearest even, once.
 template <int kEach>
@@ -134,10 +146,13 @@ struct LaunchShape {
   size_t shared_bytes;
 };
 
-// Launches a kernel that may overlap the tail of its predecessor; returns a cudaError_t.
+// Launches a kernel that may overlap the tail of its predecessor; returns a cudaError_t. Code for
+// an older architecture that the driver compiled for Hopper has no wait in it, so it may not.
 template <class... Params, class... Values>
 int overlapped_launch(void (*kernel)(Params...), const LaunchShape& shape, void* stream,
                       Values... values) {
+  cudaFuncAttributes code = {};
+  if (cudaError_t e = cudaFuncGetAttributes(&code, kernel); e != cudaSuccess) return e;
   cudaLaunchAttribute overlap = {};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
@@ -147,7 +162,7 @@ int overlapped_launch(void (*kernel)(Params...), const LaunchShape& shape, void*
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = &overlap;
-  config.numAttrs = 1;
+  config.numAttrs = code.ptxVersion >= 90 ? 1 : 0;
   return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(values)...);
 }
 

@@ -144,6 +144,11 @@ struct BoundKv {
   const int* tables = nullptr;
   int64_t n_pages = 0, page_tokens = 0, page_stride = 0, n_seqs = 0, max_pages = 0;
   DType type = DType::f16;
+  // Of a device whose attention walks a list of work: where it lies, and what it is made for
+  // (kernels/attention/work.h). No shares: there is none.
+  int* work = nullptr;
+  int n_shares = 0;
+  int64_t n_records = 0;
 };
 struct Bound {
   std::span<const BoundValue> in, out;

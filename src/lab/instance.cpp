@@ -34,11 +34,20 @@ Result<Instance> Instance::make(const Op& op, Case problem, uint64_t seed) {
     }
     if (port.role == Role::inout)
       it.originals_[i].assign(buffer.data(), buffer.data() + buffer.bytes());
-    if (is_input(port.role)) it.input_hashes_[i] = hash_of(buffer.data(), buffer.bytes());
     it.buffers_.push_back(std::move(buffer));
   }
+  it.derive();
   it.reset_outputs();
   return it;
+}
+
+void Instance::derive() {
+  std::vector<void*> pointers;
+  for (const auto& buffer : buffers_) pointers.push_back(buffer.data());
+  if (case_.derive) case_.derive(pointers);
+  for (size_t i = 0; i < buffers_.size(); ++i)
+    if (is_input(case_.ports[i].role))
+      input_hashes_[i] = hash_of(buffers_[i].data(), buffers_[i].bytes());
 }
 
 Result<std::vector<std::span<std::byte>>> Instance::views_for(const Variant& variant) {

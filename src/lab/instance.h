@@ -30,6 +30,8 @@ class Instance {
   // Args bound to those views.
   Result<ArgsBox> args_for(const Variant& variant);
 
+  // After the inputs of some rows were changed: makes the ports that follow from them again.
+  void derive();
   // Before a run: outputs get poison, in-place ports their original content again.
   void reset_outputs();
   // After a run: slack before every buffer intact, inputs unchanged.

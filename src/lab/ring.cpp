@@ -117,6 +117,9 @@ Status Ring::add_base() {
       copy_bytes(buffer.data() + bytes_of(port), buffer.data(), bytes_of(port));
     base.push_back(std::move(buffer));
   }
+  std::vector<void*> pointers;
+  for (const HostBuffer& buffer : base) pointers.push_back(buffer.data());
+  if (case_.derive) case_.derive(pointers);
   return {};
 }
 

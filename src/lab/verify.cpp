@@ -61,6 +61,7 @@ Status check_rows(const Trial& trial, const Instance& whole, const std::vector<B
   Case problem = whole.problem().with_rows(static_cast<int64_t>(from.size()));
   MILLRACE_ASSIGN(Instance part, Instance::make(trial.op, std::move(problem), 1));
   take_rows(whole, part, from);
+  part.derive();
   MILLRACE_TRY(trial.runner.run(part, trial.variant, n_lanes));
   size_t out = 0;
   for (size_t i = 0; i < part.problem().ports.size(); ++i) {

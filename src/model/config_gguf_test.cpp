@@ -133,7 +133,7 @@ TEST(ConfigGguf, SaysWhyAModelCannotRun) {
   expect_refused(with("llama.attention.value_length", 8), "differs from the keys' length");
   expect_refused(with("llama.rope.dimension_count", 15), "odd");
   expect_refused(with("llama.rope.dimension_count", 32), "the rotated part of a head is 32");
-  expect_refused(with("llama.expert_count", 8), "'llama.expert_count' asks for experts");
+  expect_refused(with("llama.expert_count", 8), "'llama.expert_count' is set");
   expect_refused(with("llama.attention.clamp_kqv", 8), "is set, which is not supported");
   expect_refused(model("qwen3moe"), "'qwen3moe.expert_count'");
   expect_refused(

@@ -130,8 +130,8 @@ TEST(ConfigHf, SaysWhyAModelCannotRun) {
   expect_refused(json("gemma9"), "'model_type' is 'gemma9'");
   expect_refused(R"({"model_type":"llama"})", "'num_hidden_layers' is missing");
   expect_refused(R"({"model_type":"llama","architectures":["LlamaForSequenceClassification"]})",
-                 "not one that predicts tokens");
-  expect_refused(json("llama", R"(,"quantization_config":{})"), "'quantization_config' is there");
+                 "does not predict tokens");
+  expect_refused(json("llama", R"(,"quantization_config":{})"), "'quantization_config' is present");
   expect_refused(json("llama", R"(,"hidden_act":"gelu")"), "'hidden_act' is 'gelu'");
   expect_refused(json("llama", R"(,"head_dim":"x")"), "'head_dim' is not an integer");
   expect_refused(json("llama", R"(,"head_dim":0)"), "the head width is 0");

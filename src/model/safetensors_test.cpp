@@ -64,7 +64,7 @@ TEST(Safetensors, RefusesBadHeaders) {
   expect_refused("", "too short");
   expect_refused(std::string(8, '\0'), "a header of 0 bytes");
   expect_refused(std::string(64, '\xff'), "a header of 18446744073709551615 bytes");
-  expect_refused(safetensors("[]", 0), "does not begin with '{'");
+  expect_refused(safetensors("[]", 0), "does not start with '{'");
   expect_refused(safetensors("{\"a\":", 0), "not valid JSON");
   expect_refused(safetensors("{\"\xff\":{}}", 0), "not valid JSON");
   expect_refused(safetensors("{\"a\":{}}", 0), "is missing");
@@ -91,7 +91,7 @@ TEST(Safetensors, RefusesTensorsThatDoNotAddUp) {
   expect_refused(one("F32", "[4294967296,4294967296]", 0, 4, 4), "overflows");
   expect_refused(one("F32", "[1]", 0, 4, 3), "past the end of the file");
   expect_refused(one("F32", "[1]", 0, 4, 8), "the tensors end at byte");
-  expect_refused(one("F32", "[1]", 4, 8, 8), "its data begins at byte");
+  expect_refused(one("F32", "[1]", 4, 8, 8), "its data starts at byte");
   expect_refused(one("F32", "[1]", 9223372036854775800u, 9223372036854775804u, 8),
                  "past the end of the file");
   expect_refused(
@@ -101,7 +101,7 @@ TEST(Safetensors, RefusesTensorsThatDoNotAddUp) {
   expect_refused(
       safetensors("{" + entry("a", "U8", "[2]", 0, 2) + "," + entry("b", "U8", "[2]", 1, 3) + "}",
                   3),
-      "its data begins at byte");
+      "its data starts at byte");
   expect_refused(
       safetensors("{" + entry("a", "U8", "[2]", 0, 2) + "," + entry("a", "U8", "[1]", 2, 3) + "}",
                   3),
@@ -262,7 +262,7 @@ TEST_F(SafetensorsFolder, MayHoldExpertsInOneTensor) {
 }
 
 TEST_F(SafetensorsFolder, SaysWhatIsMissingOrStrange) {
-  EXPECT_NE(refusal().find("no config.json"), std::string::npos);
+  EXPECT_NE(refusal().find("config.json is missing"), std::string::npos);
   write_config();
   EXPECT_NE(refusal().find("neither model.safetensors nor"), std::string::npos);
   write("model.safetensors", safetensors("{" + entry("w", "F8_E4M3", "[1]", 0, 1) + "}", 1));

@@ -52,7 +52,8 @@ class Writer : public StreamWriter {
   Json chunk(const AnswerEvent& event, Json delta) const;
   Json chunk_with_tokens(const AnswerEvent& event, Json delta);
   std::string delta(const AnswerEvent& event, Json delta) {
-    return begin(event) + sse(chunk_with_tokens(event, std::move(delta)));
+    std::string out = begin(event);
+    return out += sse(chunk_with_tokens(event, std::move(delta)));
   }
   std::string progress(const AnswerEvent& event);
   std::string call(const AnswerEvent& event);

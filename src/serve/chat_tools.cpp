@@ -10,8 +10,6 @@
 namespace millrace::serve {
 namespace {
 
-constexpr size_t kMaxTools = 4096;
-
 Json empty_schema() {
   return {{"type", "object"}, {"properties", Json::object()}};
 }
@@ -59,9 +57,11 @@ Json read_tools(const Field& tools) {
 Json function_tool(const Field& tool, std::string_view schema_key) {
   Json function = {{"name", function_name(tool["name"])}};
   if (const Field text = tool["description"]; text.given()) function["description"] = text.text();
-  const Field schema = tool[schema_key];
-  if (schema.given() && !schema.is_object()) schema.fail_type("an object");
-  function["parameters"] = schema.is_object() ? schema.json() : empty_schema();
+  function["parameters"] = empty_schema();
+  if (const Field schema = tool[schema_key]; schema.is_object())
+    function["parameters"] = schema.json();
+  else if (schema.given())
+    schema.fail_type("an object");
   if (tool["strict"].flag()) function["strict"] = true;
   return {{"type", "function"}, {"function", std::move(function)}};
 }

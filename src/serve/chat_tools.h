@@ -14,6 +14,7 @@ Json read_tools(const Field& tools);
 // A function made of the fields that `tool` has under these names.
 Json function_tool(const Field& tool, std::string_view schema_key);
 void check_tool_count(const Field& tools);
+inline constexpr size_t kMaxTools = 4096;
 
 // {"id", "type": "function", "function": {"name", "arguments"}}; arguments are text.
 Json tool_call(std::string id, std::string name, std::string arguments);

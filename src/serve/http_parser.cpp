@@ -17,6 +17,7 @@ using State = RequestParser::State;
 
 // A chunk's size line with its extensions, or the trailers behind the last one.
 constexpr size_t kMaxChunkLineBytes = 8 << 10;
+constexpr size_t kMaxBlankBytes = 4;
 
 std::string_view std_view(beast::string_view text) {
   return {text.data(), text.size()};
@@ -79,7 +80,7 @@ class RequestParser::Impl final : public beast::http::basic_parser<true> {
   void on_finish_impl(error_code&) override {}
 
   const ParserLimits limits_;
-  size_t header_used_ = 0;
+  size_t header_used_ = 0, n_blank_ = 0;
   int n_lengths_ = 0, n_codings_ = 0;
   std::string coding_ = {}, content_coding_ = {}, expect_ = {};
   bool has_content_type_ = false;
@@ -123,7 +124,9 @@ size_t RequestParser::Impl::take_header(std::string_view bytes) {
   size_t used = 0;
   if (header_used_ == 0) {
     // An empty line before a request is allowed: old clients end a body with one.
-    while (used < bytes.size() && used < 4 && (bytes[used] == '\r' || bytes[used] == '\n')) ++used;
+    while (used < bytes.size() && n_blank_ < kMaxBlankBytes &&
+           (bytes[used] == '\r' || bytes[used] == '\n'))
+      ++used, ++n_blank_;
     bytes.remove_prefix(used);
     if (bytes.empty() || !looks_like_http(bytes)) return used;
   }
@@ -145,27 +148,32 @@ size_t RequestParser::Impl::take_header(std::string_view bytes) {
 void RequestParser::Impl::end_header() {
   if (HttpError error = framing_error(); !error.ok()) return fail(std::move(error));
   state_ = is_done() ? State::done : State::body;
-  eager(true);
   expects_continue_ = is_http11_ && !expect_.empty();
 }
 
+// Step by step (a piece of the body, or a line between two), so that what is refused does not
+// depend on how the network cut it.
 size_t RequestParser::Impl::take_body(std::string_view bytes) {
   size_t used = 0;
-  while (used < bytes.size() && !is_done()) {
+  bool needs_more = false, is_too_long = false;
+  while (used < bytes.size() && !is_done() && !needs_more && !is_too_long) {
     error_code code;
+    const size_t body_before = request_.body.size();
     const std::string_view rest = bytes.substr(used);
     const size_t n = put(boost::asio::const_buffer(rest.data(), rest.size()), code);
     used += n;
-    if (code && code != beast::http::error::need_more) {
+    needs_more = code == beast::http::error::need_more;
+    if (code && !needs_more) {
       fail(code, rest);
       return used;
     }
-    if (code || n == 0) break;
+    const size_t line = needs_more ? rest.size() - n : n;
+    is_too_long = request_.body.size() == body_before && line > kMaxChunkLineBytes;
   }
-  if (is_done())
+  if (is_too_long)
+    fail(http_error(400, "malformed HTTP request: a chunk's size line or trailer is too long"));
+  else if (is_done())
     state_ = State::done;
-  else if (bytes.size() - used > kMaxChunkLineBytes)
-    fail(http_error(400, "malformed HTTP request: a chunk's size line or trailer has no end"));
   return used;
 }
 

@@ -99,6 +99,12 @@ Status HttpServer::Impl::start() {
   const HttpServerOptions& options = shared_->options;
   if (options.port < 0 && options.unix_path.empty())
     return error(Code::invalid_argument, "neither a port nor a Unix socket to listen on");
+  if (options.port >= 0 && options.keys.empty() && !options.allows_anyone &&
+      !is_loopback(options.address))
+    return error(Code::invalid_argument,
+                 "other machines can reach {}, and no keys are set: set keys (--key-file), or let "
+                 "anyone use this server (--allow-anyone)",
+                 options.address);
   for (int i = 0; i < std::max(options.n_threads, 1); ++i)
     loops_.emplace_back(std::make_shared<Loop>(shared_))->start();
   if (options.port >= 0) {

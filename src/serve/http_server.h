@@ -43,7 +43,9 @@ struct HttpServerOptions {
   size_t max_unread_bytes = 8 << 20;  // of one stream; a client that is further behind is dropped
   std::vector<std::string> allowed_hosts = {};  // as in http_guard.h
   std::vector<std::string> allowed_origins = {};
-  Keys keys = {};             // none: every route is open
+  Keys keys = {};  // none: every route is open
+  // Without keys, an address that others can reach is refused unless this says that all may use it.
+  bool allows_anyone = false;
   ErrorBody error_body = {};  // thread-safe; plain_error_body where there is none
   std::function<void(const RequestEnd&)> on_request_end = {};  // on a server's thread
 };

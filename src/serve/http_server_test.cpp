@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -82,6 +85,12 @@ class HttpServerThreads : public testing::Test {
         {"POST", "/later", Access::key,
          [this](HttpRequest, std::shared_ptr<Reply> reply) { shelf_.put(std::move(reply)); }},
         {"POST", "/throws", Access::open, [](HttpRequest, std::shared_ptr<Reply>) { throw 1; }},
+        {"GET", "/stream", Access::open,
+         [](HttpRequest, std::shared_ptr<Reply> reply) {
+           reply->begin_events({});
+           reply->write("data: 1\n\n");
+           reply->end();
+         }},
         {"POST", "/forgets", Access::open, [](HttpRequest, std::shared_ptr<Reply>) {}},
     };
     auto server = HttpServer::start(std::move(options), std::move(routes));
@@ -366,6 +375,74 @@ TEST_F(HttpServerThreads, ReadersThatAreSlowButReadGetEverything) {
   EXPECT_EQ(client.reply().body.size(), 64u * piece.size());
 }
 
+TEST_F(HttpServerThreads, DropsAClientThatTakesNothingOfAWholeReply) {
+  start({.write_timeout_s = 0.1});
+  TestClient client(server_->port(), 4096);
+  client.send(post("/later"));
+  shelf_.take()->send(200, {}, std::string(16 << 20, 'x'));
+  ASSERT_TRUE(n_ends_.reaches(1));
+  EXPECT_TRUE(ends_[0].is_gone);
+  EXPECT_EQ(ends_[0].status, 200);
+  EXPECT_LT(ends_[0].n_bytes, 16 << 20);
+}
+
+TEST_F(HttpServerThreads, ReportsRefusedAndForsakenRequests) {
+  start();
+  EXPECT_EQ(client().ask(get("/none?key=1")).status, 404);
+  ASSERT_TRUE(n_ends_.reaches(1));
+  EXPECT_EQ(ends_[0].status, 404);
+  EXPECT_EQ(ends_[0].request.path, "/none");
+  TestClient client = this->client();
+  client.send(post("/later", "secret"));
+  auto reply = shelf_.take();
+  client.reset();
+  while (!reply->is_gone()) std::this_thread::yield();
+  reply.reset();
+  ASSERT_TRUE(n_ends_.reaches(2));
+  EXPECT_EQ(ends_[1].status, 499);
+  EXPECT_TRUE(ends_[1].is_gone);
+  EXPECT_EQ(ends_[1].request.body, "");
+}
+
+TEST_F(HttpServerThreads, AStreamHasAHeadToo) {
+  start();
+  TestClient client = this->client();
+  client.send("HEAD /stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const TestReply head = client.reply(true);
+  EXPECT_TRUE(head.has("text/event-stream")) << head.head;
+  EXPECT_EQ(client.ask(get("/hello")).body, "\"hi\"");
+  EXPECT_EQ(client.ask(get("/stream")).body, "data: 1\n\n");
+}
+
+// Clients that leave at any moment, while two threads write to them.
+TEST_F(HttpServerThreads, ClientsComeAndGo) {
+  start();
+  constexpr int kClients = 200;
+  std::vector<std::atomic<int>> gone(kClients);
+  std::atomic<int> next{0};
+  const auto write_all = [&] {
+    for (int i = next++; i < kClients; i = next++) {
+      const auto reply = shelf_.take();
+      ASSERT_NE(reply, nullptr);
+      reply->on_gone([&gone, i] { ++gone[static_cast<size_t>(i)]; });
+      reply->begin_events({});
+      for (int piece = 0; piece < 20; ++piece) reply->write("data: x\n\n");
+      reply->end();
+    }
+  };
+  std::thread a(write_all), b(write_all);
+  for (int i = 0; i < kClients; ++i) {
+    TestClient client = this->client();
+    client.send(post("/later"));
+    if (i % 3 == 0) client.read_through("data: x");
+    i % 2 == 0 ? client.close() : client.reset();
+  }
+  a.join();
+  b.join();
+  server_->stop(5);
+  for (const auto& n : gone) EXPECT_LE(n, 1);
+}
+
 TEST_F(HttpServerThreads, ListensOnAUnixSocket) {
   const std::string path = testing::TempDir() + fmt::format("millrace-{}.sock", getpid());
   start({.port = -1, .unix_path = path});
@@ -387,6 +464,52 @@ TEST_F(HttpServerThreads, SaysWhereItCannotListen) {
   EXPECT_FALSE(HttpServer::start({.port = 70000}, {}).ok());
   EXPECT_FALSE(HttpServer::start({.address = "no such host", .port = 0}, {}).ok());
   EXPECT_FALSE(HttpServer::start({.port = -1}, {}).ok());
+}
+
+TEST_F(HttpServerThreads, NeedsKeysWhereOthersCanReachIt) {
+  EXPECT_FALSE(HttpServer::start({.address = "0.0.0.0", .port = 0}, {}).ok());
+  EXPECT_TRUE(HttpServer::start({.address = "0.0.0.0", .port = 0, .allows_anyone = true}, {}).ok());
+  auto keys = Keys::from_text("a:sk-alice-0123456789", "test");
+  EXPECT_TRUE(HttpServer::start({.address = "0.0.0.0", .port = 0, .keys = *keys}, {}).ok());
+}
+
+TEST_F(HttpServerThreads, TakesOverAStaleSocketAndNoOtherFile) {
+  const std::string path = testing::TempDir() + fmt::format("millrace-stale-{}.sock", getpid());
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  close(fd);
+  start({.port = -1, .unix_path = path});
+  server_.reset();
+  std::ofstream(path) << "precious";
+  EXPECT_FALSE(HttpServer::start({.port = -1, .unix_path = path}, {}).ok());
+  EXPECT_TRUE(std::filesystem::remove(path));
+}
+
+// No file descriptor is left for the server to accept with: it waits without spinning, and goes on.
+TEST_F(HttpServerThreads, OutlivesALackOfFiles) {
+  start();
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit low{.rlim_cur = 128, .rlim_max = limit.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &low);
+  std::vector<int> files;
+  for (int fd = open("/dev/null", O_RDONLY); fd >= 0; fd = open("/dev/null", O_RDONLY))
+    files.push_back(fd);
+  ASSERT_FALSE(files.empty());
+  close(files.back());
+  files.pop_back();
+  TestClient client = this->client();
+  ASSERT_TRUE(client.ok());
+  client.send(get("/hello"));
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 5);
+  for (const int fd : files) close(fd);
+  EXPECT_EQ(client.reply().status, 200);
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 TEST_F(HttpServerThreads, DrainsWhatIsRunning) {

@@ -8,7 +8,6 @@
 //   admin ops:sk-77c0...
 #pragma once
 
-#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,9 +38,8 @@ class Keys {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  using Digest = std::array<unsigned char, 32>;
   struct Entry {
-    Digest digest;
+    std::string digest;
     Holder holder;
   };
 

@@ -107,6 +107,24 @@ def config_corpus():
         write("config_json", name, json.dumps({**base, "model_type": name, **more}).encode())
 
 
+def http_corpus():
+    """The first byte is how the rest is cut."""
+    host = b"Host: localhost:8080\r\n"
+    for name, data in {
+        "get": b"GET /v1/models?limit=2 HTTP/1.1\r\n" + host + b"Accept: */*\r\n\r\n",
+        "post": b"POST /v1/chat/completions HTTP/1.1\r\n" + host + b"Authorization: Bearer k\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 14\r\nExpect: 100-continue\r\n\r\n{\"messages\":1}",
+        "chunked": b"POST /v1/messages HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n5;a=\"b\"\r\nhello\r\n"
+                   b"6\r\n world\r\n0\r\nX-Trailer: 1\r\n\r\n",
+        "pipelined": b"\r\nGET /a%20b HTTP/1.1\r\n" + host + b"X-Folded: 1\r\n 2\r\n\r\nGET /c HTTP/1.1\r\n" + host + b"\r\n",
+        "absolute": b"OPTIONS http://a.example/x HTTP/1.1\r\n" + host + b"Origin: https://a.example\r\n"
+                    b"Access-Control-Request-Method: POST\r\nConnection: close\r\n\r\n",
+        "old": b"HEAD / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        "two_lengths": b"POST / HTTP/1.1\r\n" + host + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\na",
+    }.items():
+        write("http_request", name, bytes([len(name)]) + data)
+
+
 def tokenizer_corpus():
     tokens = ["a", "b", "ab", "\u0120", "\u0120a", "<s>", "<tool>", "\u2581", "\u2581a", "<0x41>", "<unk>"]
     vocab = {token: i for i, token in enumerate(tokens)}
@@ -153,9 +171,50 @@ def tokenizer_corpus():
                                                 ("tokenizer.ggml.scores", F32, [-1.0 * i for i in range(len(tokens))]), *keys], []))
 
 
+def dialects_corpus():
+    """Bodies that every dialect takes, and some that none may."""
+    schema = {"type": "object", "properties": {"b": {}, "a": {"enum": [1, None]}}}
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1"}}
+    blocks = [{"type": "text", "text": "x-anthropic-billing-header: cch=1;"}, {"type": "thinking", "thinking": "hm", "signature": "s"},
+              {"type": "tool_use", "id": "c", "name": "f", "input": {"z": [1, 2.5, None]}}, {"type": "redacted_thinking", "data": "x"}]
+    results = [{"type": "tool_result", "tool_use_id": "c", "is_error": True, "content": [{"type": "text", "text": "1"}]},
+               {"type": "image", "source": {"type": "base64", "data": "!"}},
+               {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "\ud83d"}]}}]
+    chat = {"model": "m", "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+                                       {"role": "assistant", "content": None, "tool_calls": [call]},
+                                       {"role": "tool", "tool_call_id": "c", "content": "1"}],
+            "tools": [{"type": "function", "function": {"name": "f", "parameters": schema}}], "tool_choice": "required",
+            "n": 2, "stop": ["a", "b"], "logit_bias": {"5": -100}, "logprobs": True, "top_logprobs": 2, "seed": -7,
+            "response_format": {"type": "json_schema", "json_schema": {"schema": schema, "strict": True}},
+            "stream_options": {"include_usage": True}, "chat_template_kwargs": {"enable_thinking": False}}
+    claude = {"model": "m", "max_tokens": 9, "system": blocks[:1], "messages": [
+        {"role": "user", "content": "Hi"}, {"role": "assistant", "content": blocks}, {"role": "user", "content": results},
+        {"role": "assistant", "content": "{"}], "tools": [{"name": "f", "input_schema": schema, "strict": True}],
+        "tool_choice": {"type": "tool", "name": "f"}, "thinking": {"type": "enabled", "budget_tokens": 5},
+        "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": schema}}, "stop_sequences": ["x"]}
+    items = [{"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "D"}]}, {"role": "user", "content": "Hi"},
+             {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}, {"type": "web_search_call"},
+             {"type": "function_call", "call_id": "c", "name": "f", "namespace": "n", "arguments": "broken"},
+             {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": "x"}]},
+             {"type": "custom_tool_call", "call_id": "d", "name": "p", "input": "***"}, {"type": "custom_tool_call_output", "output": "1"},
+             {"type": "local_shell_call", "call_id": "e", "action": {"command": ["ls"]}}, {"type": "additional_tools", "tools": []}]
+    codex = {"model": "m", "instructions": "I", "input": items, "reasoning": {"effort": "high", "summary": "auto"}, "store": False,
+             "tools": [{"type": "custom", "name": "p", "format": {"type": "grammar", "syntax": "lark", "definition": "start: x"}},
+                       {"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "f", "parameters": schema}]}, {"type": "x"}],
+             "text": {"format": {"type": "json_object"}}, "include": ["reasoning.encrypted_content"], "metadata": {"user_id": "u"}}
+    for name, body in {"chat": chat, "claude": claude, "codex": codex, "tokens": {"prompt": [[1, 2], [3]], "logprobs": 2, "max_tokens": 5},
+                       "all": {"messages": [{"role": "user", "content": "Hi"}], "input": "Hi", "max_tokens": 5},
+                       "bomb_lists": {"messages": [[], {}, ""] * 3000}, "bomb_keys": {f"k{i}": i for i in range(5000)},
+                       "bomb_stops": {"messages": [], "stop": ["a"] * 9000}}.items():
+        write("dialects", name, json.dumps(body, separators=(",", ":")).encode())
+    write("dialects", "bomb_deep", b'{"messages":' + b"[" * 5000)
+
+
 if __name__ == "__main__":
     gguf_corpus()
     blocks_corpus()
     safetensors_corpus()
     config_corpus()
+    http_corpus()
     tokenizer_corpus()
+    dialects_corpus()

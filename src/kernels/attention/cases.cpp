@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/attention/op.h"
+#include "kernels/attention/work.h"
 #include "tensor/element.h"
 
 namespace millrace::attention {
@@ -151,40 +152,62 @@ Fill fill_pages(const Problem& p, Part part) {
 std::vector<Port> ports_of(const Problem& p) {
   const long long rows = p.n_rows, width = p.n_heads * p.head_dim;
   const long long cache = n_pages(p) * page_stride(p);
-  return {{.name = "q",
-           .type = p.q_type,
-           .elems = rows * q_stride(p),
-           .row_elems = q_stride(p),
-           .fill = fill_normal(p.q_type, rows * q_stride(p), 3.0f)},
-          {.name = "k_pages",
-           .type = p.kv_type,
-           .elems = cache,
-           .fill = fill_pages(p, Part::k),
-           .align = 64},
-          {.name = "v_pages",
-           .type = p.kv_type,
-           .elems = cache,
-           .fill = fill_pages(p, Part::v),
-           .align = 64},
-          {.name = "tables",
-           .type = DType::i32,
-           .elems = p.n_seqs * max_pages(p),
-           .fill = fill_tables(p)},
-          {.name = "sequences",
-           .type = DType::i32,
-           .elems = rows,
-           .row_elems = 1,
-           .fill = fill_sequences(p)},
-          {.name = "positions",
-           .type = DType::i32,
-           .elems = rows,
-           .row_elems = 1,
-           .fill = fill_positions(p)},
-          {.name = "out",
-           .type = p.q_type,
-           .elems = rows * width,
-           .role = Role::out,
-           .row_elems = width}};
+  std::vector<Port> ports = {{.name = "q",
+                              .type = p.q_type,
+                              .elems = rows * q_stride(p),
+                              .row_elems = q_stride(p),
+                              .fill = fill_normal(p.q_type, rows * q_stride(p), 3.0f),
+                              .align = p.q_type == DType::bf16 ? size_t{16} : size_t{0}},
+                             {.name = "k_pages",
+                              .type = p.kv_type,
+                              .elems = cache,
+                              .fill = fill_pages(p, Part::k),
+                              .align = 64},
+                             {.name = "v_pages",
+                              .type = p.kv_type,
+                              .elems = cache,
+                              .fill = fill_pages(p, Part::v),
+                              .align = 64},
+                             {.name = "tables",
+                              .type = DType::i32,
+                              .elems = p.n_seqs * max_pages(p),
+                              .fill = fill_tables(p)},
+                             {.name = "sequences",
+                              .type = DType::i32,
+                              .elems = rows,
+                              .row_elems = 1,
+                              .fill = fill_sequences(p)},
+                             {.name = "positions",
+                              .type = DType::i32,
+                              .elems = rows,
+                              .row_elems = 1,
+                              .fill = fill_positions(p)},
+                             {.name = "out",
+                              .type = p.q_type,
+                              .elems = rows * width,
+                              .role = Role::out,
+                              .row_elems = width}};
+  if (p.n_shares == 0) return ports;
+  const auto ints = static_cast<int64_t>(list_ints(rows, p.n_shares));
+  ports.push_back({.name = "list",
+                   .type = DType::i32,
+                   .elems = ints,
+                   .fill = fill_zero(static_cast<size_t>(ints) * sizeof(int)),
+                   .align = 16});
+  return ports;
+}
+
+// The list follows from the sequences and positions.
+void derive_list(const Problem& p, std::span<void* const> ptr) {
+  const auto rows = static_cast<size_t>(p.n_rows);
+  const WorkBatch batch{.sequences = {static_cast<const int*>(ptr[4]), rows},
+                        .positions = {static_cast<const int*>(ptr[5]), rows},
+                        .n_heads = p.n_heads,
+                        .n_kv_heads = p.n_kv_heads,
+                        .page_tokens = p.page_tokens,
+                        .window = p.window};
+  make_list(batch, {.n_shares = p.n_shares, .n_records = p.n_records},
+            {static_cast<int*>(ptr[7]), list_ints(p.n_rows, p.n_shares)});
 }
 
 Args args_of(const Problem& p, std::span<void* const> ptr) {
@@ -208,7 +231,10 @@ Args args_of(const Problem& p, std::span<void* const> ptr) {
           .window = p.window,
           .scale = 1.0f / std::sqrt(static_cast<float>(p.head_dim)),
           .q_type = p.q_type,
-          .kv_type = p.kv_type};
+          .kv_type = p.kv_type,
+          .work = {.list = p.n_shares == 0 ? nullptr : static_cast<int*>(ptr[7]),
+                   .n_shares = p.n_shares,
+                   .n_records = p.n_records}};
 }
 
 // Only decode and prefill are timed; in the others every row counts as the last of its sequence.
@@ -264,6 +290,8 @@ void add_timed(std::vector<Case>& out) {
   add({33, 16, 8, 128, 8192, 64, 33, decode, 0, bf16, bf16});
   add({34, 16, 8, 128, 8192, 64, 34, decode, 0, bf16, bf16});
   add({512, 16, 8, 128, 512, 64, 1, prefill, 0, bf16, bf16});
+  add({512, 16, 8, 128, 4096, 64, 1, prefill, 3584, bf16, bf16});
+  for (long long ctx : {100, 1024, 8192}) add({1, 16, 8, 128, ctx, 64, 1, decode, 0, bf16, bf16});
 }
 
 constexpr Problem kHostile = {.n_rows = 12,
@@ -320,19 +348,63 @@ void add_mixed_types(std::vector<Case>& out, DType kv_type) {
   add(kHostile);
 }
 
+// Every problem that a list may serve has one, if only of a few shares.
+Problem with_list(Problem p) {
+  const bool on_device = p.q_type == DType::bf16 && p.kv_type == DType::bf16;
+  if (on_device && p.n_shares == 0 && p.n_heads / p.n_kv_heads <= kTileVectors)
+    p.n_shares = p.timed ? 132 : 3;
+  if (p.timed) p.n_records = 1 << 16;
+  return p;
+}
+
+// Lists of one share and of more than there are chunks, heads cut into many, no room for records,
+// more records than are folded together, a tile of rows of which some see a value that is no
+// number.
+void add_lists(std::vector<Case>& out) {
+  const auto add = [&](Problem p, int n_shares, long long n_records = 1000) {
+    p.q_type = p.kv_type = DType::bf16;
+    p.n_shares = n_shares;
+    p.n_records = n_records;
+    out.push_back(make_case(p));
+  };
+  const Batch decode = Batch::decode, prefill = Batch::prefill;
+  for (int n_shares : {1, 2, 7, 40}) {
+    add({2, 4, 2, 128, 1100, 64, 2, decode}, n_shares);
+    add({22, 4, 2, 64, 800, 32, 1, prefill, 770}, n_shares);
+    add({9, 9, 3, 64, 700, 16, 3}, n_shares);
+  }
+  for (long long n_records : {0, 10, 30}) add({3, 4, 2, 64, 900, 64, 3, decode}, 11, n_records);
+  add({1, 2, 1, 64, 34 * kChunkTokens + 3, 64, 1, decode}, 40);
+  add({5, 4, 1, 80, 600, 16, 1, prefill, 595}, 4);
+  add({5, 10, 1, 96, 600, 16, 1, prefill, 595}, 4);
+  add({9, 4, 1, 256, 600, 128, 1, prefill, 591}, 4);
+  for (long long dim : {64, 128})
+    add({.n_rows = 12,
+         .n_heads = 4,
+         .n_kv_heads = 2,
+         .head_dim = dim,
+         .ctx = 280,
+         .batch = prefill,
+         .hostile = true},
+        3);
+}
+
 }  // namespace
 
-Case make_case(const Problem& p) {
+Case make_case(const Problem& given) {
+  const Problem p = with_list(given);
   Case c;
-  c.name = fmt::format("{}_{}x{}x{}x{}_ctx{}_page{}_seqs{}_{}_{}{}{}{}{}",
+  c.name = fmt::format("{}_{}x{}x{}x{}_ctx{}_page{}_seqs{}_{}_{}{}{}{}{}{}",
                        kBatchNames[static_cast<size_t>(p.batch)], p.n_rows, p.n_heads, p.n_kv_heads,
                        p.head_dim, p.ctx, p.page_tokens, p.n_seqs, name_of(p.q_type),
                        name_of(p.kv_type), p.window == 0 ? "" : fmt::format("_window{}", p.window),
                        p.gap != 0 ? "_strided" : "", p.page_gap != 0 ? "_apart" : "",
-                       p.hostile ? "_hostile" : "");
+                       p.hostile ? "_hostile" : "",
+                       given.n_shares == 0 ? "" : fmt::format("_shares{}", p.n_shares));
   c.ports = ports_of(p);
   c.floor = floor_of(bind_rows(c, p, args_of, make_case), seen_of(p));
   c.tolerance = tolerance_of(p);
+  if (p.n_shares != 0) c.derive = [p](std::span<void* const> ports) { derive_list(p, ports); };
   c.magnitude = [](const ArgsBox& box, size_t, std::span<double> out) {
     reference::magnitudes(*reinterpret_cast<const Args*>(box.bytes), out);
   };
@@ -376,6 +448,7 @@ std::vector<Case> cases() {
     add_windows(out, type, kv);
   }
   for (DType kv : {DType::f32, DType::bf16}) add_mixed_types(out, kv);
+  add_lists(out);
   add_timed(out);
   return out;
 }

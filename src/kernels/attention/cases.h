@@ -31,6 +31,8 @@ struct Problem {
   long long page_gap = 0;  // elements between pages that belong to nobody
   bool hostile = false;
   bool timed = false;
+  int n_shares = 0;            // of the list of work; 0: none
+  long long n_records = 1000;  // that its workspace has room for
 };
 
 Case make_case(const Problem& problem);

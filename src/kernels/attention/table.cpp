@@ -5,6 +5,7 @@
 #include "kernels/attention/floor.h"
 #include "kernels/attention/op.h"
 #include "kernels/attention/plan.h"
+#include "kernels/attention/work.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
 #include "kernels/attention/device.h"
@@ -32,6 +33,12 @@ bool takes_avx512(const Args& a) {
 
 constexpr std::array kVariants = {
 #ifdef MILLRACE_CUDA
+    Variant{.name = "sm80_list",
+            .isa = Isa::sm80,
+            .numerics = "cuda.attention.mma256",
+            .takes = erase_takes<Args, takes_sm80_list>,
+            .workspace_bytes = erase_workspace<Args, sm80_list_workspace_bytes>,
+            .run = erase_launch<Args, launch_sm80_list>},
     Variant{.name = "sm80",
             .isa = Isa::sm80,
             .numerics = "cuda.attention.chunk256",
@@ -103,6 +110,8 @@ void bind(const Bound& b, Args& a) {
   a.page_stride = b.kv.page_stride;
   a.n_seqs = b.kv.n_seqs;
   a.max_pages = b.kv.max_pages;
+  if (a.n_rows >= kLeastListedRows)
+    a.work = {.list = b.kv.work, .n_shares = b.kv.n_shares, .n_records = b.kv.n_records};
 }
 
 }  // namespace

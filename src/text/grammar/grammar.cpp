@@ -59,7 +59,7 @@ Piece Builder::repeat(Piece piece, Piece between, uint32_t min, uint32_t max) {
 
 Result<Piece> Builder::text_without(std::span<const std::string> literals) {
   MILLRACE_ASSIGN(auto lexeme, grammar::text_without(literals));
-  return Piece{lexeme ? parts_->lexeme(std::move(*lexeme)) : parts_->never()};
+  return Piece{lexeme ? parts_->lexeme(std::move(*lexeme), true) : parts_->never()};
 }
 
 Piece Builder::json(bool compact) {

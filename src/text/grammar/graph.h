@@ -19,7 +19,7 @@ struct Node {
   enum class Kind : unsigned char {
     literal,       // text[a, a + b)
     marker,        // a literal that one control token may stand for
-    lexeme,        // lexemes[a]
+    lexeme,        // lexemes[a]; b: 1 for free text, which is over nearly anywhere
     string,        // a JSON string of min to max characters
     sequence,      // children[a, a + b)
     alternatives,  // children[a, a + b); none of them: nothing matches

@@ -27,10 +27,11 @@ Lexeme made(Result<Pattern> pattern) {
 }
 
 Standard make_standard() {
+  size_t work = 0;
   Standard out{.string = made(whole_pattern(kString)),
                .body = 0,
                .closed = 0,
-               .plain_string = made(string_pattern("")),
+               .plain_string = made(string_pattern("", work)),
                .space = made(whole_pattern(kSpace)),
                .number = made(whole_pattern(kNumber)),
                .integer = made(whole_pattern(kInteger))};

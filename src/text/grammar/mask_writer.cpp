@@ -16,6 +16,21 @@ struct Counted {
   uint32_t count;
 };
 
+// Of the bytes that a config may take next.
+uint64_t kinds_of(const Graph& graph, const Config& config) {
+  if (config.node == Config::kDone) return 0;
+  const Node& node = graph[config.node];
+  if (node.kind == Node::Kind::string) return TokenTrie::kind_of('"');  // it has just begun
+  if (node.kind != Node::Kind::lexeme)
+    return TokenTrie::kind_of(static_cast<uint8_t>(graph.text[node.a + config.state]));
+  uint64_t kinds = 0;
+  const auto state = static_cast<Lexeme::State>(config.state);
+  for (unsigned byte = 0; byte < 256; ++byte)
+    if (graph.lexemes[node.a]->step(state, static_cast<uint8_t>(byte)) != Lexeme::kDead)
+      kinds |= TokenTrie::kind_of(static_cast<uint8_t>(byte));
+  return kinds;
+}
+
 }  // namespace
 
 MaskWriter::MaskWriter(const TokenGrammar& grammar, Stacks& stacks, std::span<uint32_t> mask)
@@ -43,7 +58,7 @@ void MaskWriter::below(int32_t trie_node, const Config& config) {
   if (node.kind == Node::Kind::string)
     string(trie_node, config);
   else if (node.kind == Node::Kind::lexeme)
-    lexeme(trie_node, config, *stacks_.graph().lexemes[node.a]);
+    lexeme(trie_node, config, *stacks_.graph().lexemes[node.a], node.b != 0);
   else
     literal(trie_node, config);
 }
@@ -84,12 +99,23 @@ void MaskWriter::literal(int32_t trie_node, const Config& config) {
   stacks_.release(mark);
 }
 
-void MaskWriter::lexeme(int32_t trie_node, const Config& config, const Lexeme& lexeme) {
+// Free text is over nearly anywhere: there, only what can follow is worth looking for.
+void MaskWriter::lexeme(int32_t trie_node, const Config& config, const Lexeme& lexeme, bool text) {
+  const uint64_t follow = text ? kinds_after(config) : kAnyKind;
   Reach scratch;
-  const Reach& reach =
-      grammar_.reach(lexeme, static_cast<Lexeme::State>(config.state), trie_node, scratch);
+  const auto state = static_cast<Lexeme::State>(config.state);
+  const Reach& reach = grammar_.reach({&lexeme, state, trie_node, follow}, scratch);
   reach.add_to(mask_);
   exits(config, reach, {}, 0, kNoLimit);
+}
+
+uint64_t MaskWriter::kinds_after(const Config& config) {
+  const Stacks::Mark mark = stacks_.mark();
+  const Stacks::Set after = stacks_.after(config);
+  uint64_t kinds = 0;
+  for (size_t i = after.begin; i < after.end; ++i) kinds |= kinds_of(stacks_.graph(), stacks_[i]);
+  stacks_.release(mark);
+  return kinds;
 }
 
 // `chars`: of each exit, where only those between `least` and `most` count.
@@ -118,7 +144,7 @@ void MaskWriter::string(int32_t trie_node, const Config& config) {
   const bool free = config.count >= node.min &&
                     (node.max == kNoLimit || node.max - config.count > trie_.max_token_bytes());
   if (free)
-    lexeme(trie_node, config, json.string);
+    lexeme(trie_node, config, json.string, false);
   else
     counted(trie_node, config);
 }

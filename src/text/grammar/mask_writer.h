@@ -30,7 +30,8 @@ class MaskWriter {
   void below(int32_t trie_node, Stacks::Set set);
   void walk(int32_t trie_node, Stacks::Set set);
   void literal(int32_t trie_node, const Config& config);
-  void lexeme(int32_t trie_node, const Config& config, const Lexeme& lexeme);
+  void lexeme(int32_t trie_node, const Config& config, const Lexeme& lexeme, bool text);
+  uint64_t kinds_after(const Config& config);
   void string(int32_t trie_node, const Config& config);
   void string_body(const Config& config);
   void counted(int32_t trie_node, const Config& config);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "text/grammar/schema_oracle_test.h"
 
 namespace millrace::grammar {
@@ -198,6 +201,23 @@ TEST(GrammarMatcher, AmbiguousSetsStayBounded) {
   ASSERT_TRUE(matcher.accept_text("null").ok());
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(matcher.accept(']').ok());
   EXPECT_TRUE(matcher.is_complete());
+}
+
+TEST(GrammarMatcher, OneGrammarServesManyAtOnce) {
+  Builder b;
+  const TokenGrammar grammar(finished(b, b.json()), small_vocabulary());
+  const auto run = [&] {
+    Matcher matcher(grammar);
+    for (const char c : std::string_view(R"({"a": ["\u00e4", 1.5e3, {}]})")) {
+      const auto ids = allowed(matcher);
+      ASSERT_TRUE(std::find(ids.begin(), ids.end(), c) != ids.end());
+      ASSERT_TRUE(matcher.accept(c).ok());
+    }
+    EXPECT_TRUE(matcher.must_end());
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(run);
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(GrammarMatcher, ForcedTextStopsWhereThereIsAChoice) {

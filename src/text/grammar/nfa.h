@@ -29,9 +29,9 @@ class Nfa {
     int32_t a = -1, b = -1;
   };
 
-  // What states and subset construction may cost: about 20 ms.
-  static constexpr size_t kMaxNodes = 50'000;
-  static constexpr size_t kMaxWork = 2'000'000;
+  // What states and subset construction may cost: about 15 ms.
+  static constexpr size_t kMaxNodes = 150'000;
+  static constexpr size_t kMaxWork = 1'000'000;
 
   Nfa() { add({Kind::accept}); }
   static constexpr int32_t kAccept = 0;
@@ -47,8 +47,8 @@ class Nfa {
 
   // The bytes that lead from `start` to the end, within `quotes` (a JSON string's) if wanted.
   // `begin` nodes are passed at the start alone, `end` nodes at the end. Fails when that takes more
-  // than the budget; nothing when no text is accepted.
-  Result<std::optional<Lexeme>> finish(int32_t start, bool quotes) const;
+  // than the budget; nothing when no text is accepted. `work` grows by what it took.
+  Result<std::optional<Lexeme>> finish(int32_t start, bool quotes, size_t& work) const;
 
  private:
   friend class Subsets;

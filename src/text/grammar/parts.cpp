@@ -53,16 +53,20 @@ int32_t Builder::Parts::lexeme(const Lexeme& standard) {
   return add({Kind::lexeme, size32(static_cast<size_t>(at - graph.lexemes.begin()))});
 }
 
-int32_t Builder::Parts::lexeme(Lexeme&& own) {
-  size_t cells = own.n_cells();
-  for (const Lexeme& other : graph.own) cells += other.n_cells();
-  if (cells > kMaxCells) {
+int32_t Builder::Parts::lexeme(Lexeme&& own, bool text) {
+  if (!has_room(own)) {
     too_large = true;
     return 0;
   }
   graph.own.push_back(std::move(own));
   graph.lexemes.push_back(&graph.own.back());
-  return add({Kind::lexeme, size32(graph.lexemes.size() - 1)});
+  return add({Kind::lexeme, size32(graph.lexemes.size() - 1), text ? 1u : 0u});
+}
+
+bool Builder::Parts::has_room(const Lexeme& lexeme) const {
+  size_t cells = lexeme.n_cells();
+  for (const Lexeme& other : graph.own) cells += other.n_cells();
+  return cells <= kMaxCells;
 }
 
 int32_t Builder::Parts::string(uint32_t min, uint32_t max) {

@@ -30,7 +30,8 @@ struct Builder::Parts {
   int32_t add(Node node);
   int32_t literal(std::string_view text, Node::Kind kind = Node::Kind::literal);
   int32_t lexeme(const Lexeme& standard);
-  int32_t lexeme(Lexeme&& own);
+  int32_t lexeme(Lexeme&& own, bool text = false);
+  bool has_room(const Lexeme& lexeme) const;
   int32_t string(uint32_t min, uint32_t max);
   int32_t sequence(std::span<const int32_t> nodes);
   int32_t sequence(std::initializer_list<int32_t> nodes) { return sequence(std::span(nodes)); }

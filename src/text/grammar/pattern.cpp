@@ -43,6 +43,7 @@ class Builder {
   }
 
   bool spent() const { return nfa_.full() || work_ > Nfa::kMaxNodes; }
+  size_t work() const { return work_; }
   Nfa& nfa() { return nfa_; }
 
  private:
@@ -77,25 +78,40 @@ class Builder {
   size_t work_ = 0;
 };
 
-Result<Pattern> finished(Builder& builder, int32_t start, bool quotes, const PatternTree& tree) {
+Result<Pattern> finished(Builder& builder, int32_t start, bool quotes, const PatternTree& tree,
+                         size_t& work) {
+  work += builder.work();
   if (builder.spent()) return error(Code::unsupported, "it is too large");
-  MILLRACE_ASSIGN(auto lexeme, builder.nfa().finish(start, quotes));
+  MILLRACE_ASSIGN(auto lexeme, builder.nfa().finish(start, quotes, work));
   return Pattern{std::move(lexeme), tree.relaxed};
 }
 
 }  // namespace
 
-Result<Pattern> string_pattern(std::string_view pattern) {
-  MILLRACE_ASSIGN(const PatternTree tree, parse_pattern(pattern));
+namespace {
+
+Result<Pattern> string_pattern(const PatternTree& tree, size_t& work) {
   Builder builder(tree, Spelling::json);
   const int32_t inner = builder.build(tree.root, builder.any(Nfa::kAccept));
-  return finished(builder, inner < 0 ? -1 : builder.any(inner), true, tree);
+  return finished(builder, inner < 0 ? -1 : builder.any(inner), true, tree, work);
+}
+
+}  // namespace
+
+Result<Pattern> string_pattern(std::string_view pattern, size_t& work) {
+  MILLRACE_ASSIGN(const PatternTree tree, parse_pattern(pattern));
+  auto exact = string_pattern(tree, work);
+  if (exact.ok()) return exact;
+  MILLRACE_ASSIGN(const PatternTree wider, parse_pattern(pattern, kFewRepeats));
+  if (wider.relaxed.empty()) return exact;
+  return string_pattern(wider, work);
 }
 
 Result<Pattern> whole_pattern(std::string_view pattern) {
   MILLRACE_ASSIGN(const PatternTree tree, parse_pattern(pattern));
   Builder builder(tree, Spelling::plain);
-  return finished(builder, builder.build(tree.root, Nfa::kAccept), false, tree);
+  size_t work = 0;
+  return finished(builder, builder.build(tree.root, Nfa::kAccept), false, tree, work);
 }
 
 }  // namespace millrace::grammar

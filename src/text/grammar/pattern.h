@@ -18,9 +18,10 @@ struct Pattern {
   std::string relaxed;           // what was made wider than it says; empty: nothing was
 };
 
+// `work` grows by what compiling took; a million are some 10 ms.
 // The JSON strings, quotes included, whose text the pattern is found in. Characters are spelled in
 // one way (Spelling::json).
-Result<Pattern> string_pattern(std::string_view pattern);
+Result<Pattern> string_pattern(std::string_view pattern, size_t& work);
 
 // The bytes that match the pattern from their first to their last; for patterns of ours.
 Result<Pattern> whole_pattern(std::string_view pattern);

@@ -268,20 +268,20 @@ class Parser {
   PatternTree tree_;
 };
 
-void limit_repeats(PatternTree& tree) {
+void limit_repeats(PatternTree& tree, int most) {
   for (PatternNode& node : tree.nodes) {
-    if (node.min <= kMaxRepeat && node.max <= kMaxRepeat) continue;
-    node.min = std::min(node.min, kMaxRepeat);
-    if (node.max > kMaxRepeat) node.max = -1;
-    tree.relaxed = fmt::format("repeats beyond {} are not counted", kMaxRepeat);
+    if (node.min <= most && node.max <= most) continue;
+    node.min = std::min(node.min, most);
+    if (node.max > most) node.max = -1;
+    tree.relaxed = fmt::format("repeats beyond {} are not counted", most);
   }
 }
 
 }  // namespace
 
-Result<PatternTree> parse_pattern(std::string_view pattern) {
+Result<PatternTree> parse_pattern(std::string_view pattern, int max_repeat) {
   MILLRACE_ASSIGN(PatternTree tree, Parser(pattern).run());
-  limit_repeats(tree);
+  limit_repeats(tree, max_repeat);
   return tree;
 }
 

@@ -25,9 +25,9 @@ struct PatternTree {
   std::string relaxed;
 };
 
-// Repeats beyond this are counted no further.
-inline constexpr int kMaxRepeat = 1000;
+// Repeats beyond this are counted no further; beyond the lower one where that is still too much.
+inline constexpr int kMaxRepeat = 1000, kFewRepeats = 16;
 
-Result<PatternTree> parse_pattern(std::string_view pattern);
+Result<PatternTree> parse_pattern(std::string_view pattern, int max_repeat = kMaxRepeat);
 
 }  // namespace millrace::grammar

@@ -1,6 +1,7 @@
 #include "text/grammar/reach.h"
 
 #include <algorithm>
+#include <array>
 
 #include "text/grammar/lexemes.h"
 
@@ -10,24 +11,47 @@ namespace {
 
 // Sorts exits by their byte. `chars`: what goes with each, or null.
 void group(Reach& reach, const TokenTrie& trie, std::vector<uint8_t>* chars) {
-  std::vector<uint32_t> order(reach.exits.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return trie.byte(reach.exits[a]) < trie.byte(reach.exits[b]);
-  });
-  std::vector<int32_t> exits;
-  std::vector<uint8_t> sorted_chars;
-  for (const uint32_t i : order) {
-    const uint8_t byte = trie.byte(reach.exits[i]);
-    if (reach.groups.empty() || reach.groups.back().byte != byte)
-      reach.groups.push_back({byte, static_cast<uint32_t>(exits.size())});
-    exits.push_back(reach.exits[i]);
-    if (chars != nullptr) sorted_chars.push_back((*chars)[i]);
+  std::array<uint32_t, 257> at{};
+  for (const int32_t exit : reach.exits) ++at[trie.byte(exit) + size_t{1}];
+  for (size_t byte = 0; byte < 256; ++byte) {
+    if (at[byte + 1] > 0) reach.groups.push_back({static_cast<uint8_t>(byte), at[byte]});
+    at[byte + 1] += at[byte];
   }
-  if (!reach.groups.empty()) reach.groups.push_back({0, static_cast<uint32_t>(exits.size())});
+  if (!reach.groups.empty()) reach.groups.push_back({0, at[256]});
+  std::vector<int32_t> exits(reach.exits.size());
+  std::vector<uint8_t> sorted_chars(chars == nullptr ? 0 : exits.size());
+  for (size_t i = 0; i < exits.size(); ++i) {
+    const uint32_t to = at[trie.byte(reach.exits[i])]++;
+    exits[to] = reach.exits[i];
+    if (chars != nullptr) sorted_chars[to] = (*chars)[i];
+  }
   reach.exits = std::move(exits);
   if (chars != nullptr) *chars = std::move(sorted_chars);
 }
+
+// Kinds of bytes of which each leaves a state as it is.
+class Loops {
+ public:
+  explicit Loops(const Lexeme& lexeme) : lexeme_(lexeme), of_(lexeme.n_states(), kUnknown) {}
+
+  uint64_t operator()(Lexeme::State state) {
+    uint64_t& kinds = of_[state];
+    if (kinds != kUnknown) return kinds;
+    uint64_t leaves = 0;
+    for (unsigned byte = 0; byte < 256; ++byte)
+      if (lexeme_.step(state, static_cast<uint8_t>(byte)) != state)
+        leaves |= TokenTrie::kind_of(static_cast<uint8_t>(byte));
+    return kinds = ~leaves & ~kUnknown;
+  }
+
+ private:
+  static constexpr uint64_t kUnknown = uint64_t{1} << 60;  // no kind has this bit
+  const Lexeme& lexeme_;
+  std::vector<uint64_t> of_;
+};
+
+// Subtrees from here on are looked at whole before they are walked.
+constexpr int32_t kWorthALook = 8;
 
 void pack(Reach& reach, const TokenTrie& trie) {
   const size_t words = (static_cast<size_t>(trie.n_tokens()) + 31) / 32;
@@ -64,11 +88,12 @@ size_t Reach::heap_bytes() const {
   return 4 * (tokens.capacity() + bits.capacity() + exits.capacity()) + 8 * groups.capacity();
 }
 
-Reach reach_of(const Lexeme& lexeme, Lexeme::State state, const TokenTrie& trie, int32_t node) {
+Reach reach_of(const Lexeme& lexeme, Lexeme::State state, const TokenTrie& trie, int32_t node,
+               uint64_t follow) {
   Reach out;
+  Loops loops(lexeme);
   const size_t top = trie.depth(node);
-  std::vector<Lexeme::State> path(trie.max_token_bytes() + 1 -
-                                  std::min(top, trie.max_token_bytes()));
+  std::vector<Lexeme::State> path(trie.max_token_bytes() + 1);
   path[0] = state;
   for (int32_t n = node + 1; n < trie.end(node);) {
     ++out.visited;
@@ -80,8 +105,15 @@ Reach reach_of(const Lexeme& lexeme, Lexeme::State state, const TokenTrie& trie,
     }
     path[depth] = to;
     for (const int32_t id : trie.tokens(n)) out.tokens.push_back(id);
-    if (lexeme.accepts(to))
-      for (int32_t c = n + 1; c < trie.end(n); c = trie.end(c)) out.exits.push_back(c);
+    const bool over = lexeme.accepts(to) && (trie.kinds_below(n) & follow) != 0;
+    if (!over && trie.end(n) - n >= kWorthALook && (trie.kinds_below(n) & ~loops(to)) == 0) {
+      const auto below = trie.tokens_below(n);
+      out.tokens.insert(out.tokens.end(), below.begin(), below.end());
+      n = trie.end(n);
+      continue;
+    }
+    for (int32_t c = n + 1; over && c < trie.end(n); c = trie.end(c))
+      if ((TokenTrie::kind_of(trie.byte(c)) & follow) != 0) out.exits.push_back(c);
     ++n;
   }
   group(out, trie, nullptr);

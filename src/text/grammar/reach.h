@@ -12,6 +12,8 @@
 
 namespace millrace::grammar {
 
+inline constexpr uint64_t kAnyKind = UINT64_MAX;
+
 struct Reach {
   // Tokens that the lexeme takes whole: a list, or the bits of a mask where those are smaller.
   std::vector<int32_t> tokens;
@@ -30,8 +32,10 @@ struct Reach {
   size_t heap_bytes() const;
 };
 
-// Below `node`; the lexeme is in `state` there.
-Reach reach_of(const Lexeme& lexeme, Lexeme::State state, const TokenTrie& trie, int32_t node);
+// Below `node`; the lexeme is in `state` there. Exits are left out unless their byte is of a kind
+// (TokenTrie::kind_of) in `follow`.
+Reach reach_of(const Lexeme& lexeme, Lexeme::State state, const TokenTrie& trie, int32_t node,
+               uint64_t follow = kAnyKind);
 
 // What a counted JSON string adds, from where its next character begins (Standard::body).
 struct StringReach {

@@ -42,7 +42,8 @@ constexpr auto kKnown = std::to_array<std::string_view>({"$defs",
                                                          "properties",
                                                          "propertyNames",
                                                          "required",
-                                                         "type"});
+                                                         "type",
+                                                         "unevaluatedProperties"});
 constexpr auto kAnnotations = std::to_array<std::string_view>({"$anchor",
                                                                "$comment",
                                                                "$id",
@@ -66,7 +67,7 @@ constexpr auto kAnnotations = std::to_array<std::string_view>({"$anchor",
 constexpr auto kNotHeld = std::to_array<std::string_view>(
     {"$dynamicAnchor", "$dynamicRef", "$recursiveRef", "contains", "dependencies",
      "dependentRequired", "dependentSchemas", "else", "if", "maxContains", "minContains",
-     "multipleOf", "not", "then", "unevaluatedItems", "unevaluatedProperties", "uniqueItems"});
+     "multipleOf", "not", "then", "unevaluatedItems", "uniqueItems"});
 
 template <size_t N>
 bool in(const std::array<std::string_view, N>& list, std::string_view keyword) {

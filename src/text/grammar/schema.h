@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "text/grammar/grammar.h"
 #include "text/grammar/parts.h"
+#include "text/grammar/pattern.h"
 
 namespace millrace::grammar {
 
@@ -26,8 +27,9 @@ class SchemaCompiler {
   Result<int32_t> run();
 
  private:
-  static constexpr int kMaxDepth = 64;
-  static constexpr size_t kMaxWork = 200'000;  // schemas and values looked at: some 50 ms
+  static constexpr int kMaxDepth = 128;
+  static constexpr size_t kMaxWork = 150'000;           // schemas, keywords and values: some 50 ms
+  static constexpr size_t kMaxPatternWork = 2'000'000;  // of all patterns, then they are given up
   static constexpr size_t kMaxWarnings = 100;
   static constexpr size_t kMaxProperties = 10'000;
 
@@ -83,7 +85,7 @@ class SchemaCompiler {
   Result<Additional> additional(const Json& schema, const std::vector<Property>& properties,
                                 const At& at);
   Result<Additional> pattern_properties(const Json& schema, bool alone, const At& at);
-  Result<Additional> named_properties(const Json& schema, bool alone, const At& at);
+  Result<Additional> named_properties(const Json& schema, const At& at);
   Status check_counts(const Json& schema, const std::vector<Property>& properties,
                       const Additional& more, const At& at);
   int32_t members(const std::vector<Property>& properties, const std::vector<int32_t>& values,
@@ -97,6 +99,7 @@ class SchemaCompiler {
   Result<int32_t> string(const Json& schema, const At& at);
   Result<int32_t> string_of_pattern(const std::string& pattern, Lengths lengths,
                                     std::string_view keyword, const At& at);
+  Result<Pattern> compiled(const std::string& pattern);
   Result<Lengths> lengths(const Json& schema, const char* min, const char* max, const At& at);
   Result<int32_t> integer(const Json& schema, const At& at);
   Result<int32_t> number(const Json& schema, const At& at);
@@ -112,7 +115,7 @@ class SchemaCompiler {
   SchemaOptions options_;
   std::map<std::string, int32_t> references_;
   std::vector<std::string> pending_;  // references whose schema is still to be compiled
-  size_t work_ = 0;
+  size_t work_ = 0, pattern_work_ = 0;
 };
 
 // The type's name as schemas say it; an integer's is "integer".

@@ -215,6 +215,9 @@ Result<SchemaCompiler::Json> SchemaCompiler::merged(const Json& a, const Json& b
   if (!other.is_object() || !out.is_object())
     return error(Code::invalid_argument, "{}: a schema is an object or a boolean", at.path);
   const Json mine = out;
+  if (mine.contains("prefixItems") != other.contains("prefixItems") &&
+      mine.contains("items") != other.contains("items"))
+    MILLRACE_TRY(give_up(at, "prefixItems", "it cannot be merged with another's items"));
   for (const auto& [keyword, value] : other.items()) {
     if (keyword == "$defs" || keyword == "definitions" || is_of_objects(keyword)) continue;
     if (keyword == "nullable") continue;

@@ -23,6 +23,12 @@ bool any_string(const Json& names) {
          });
 }
 
+// Of properties without a name. What is unevaluated is additional, once schemas are merged.
+Json::const_iterator others_of(const Json& schema) {
+  const auto additional = schema.find("additionalProperties");
+  return additional != schema.end() ? additional : schema.find("unevaluatedProperties");
+}
+
 Result<std::unordered_set<std::string>> names_in(const Json& list) {
   std::unordered_set<std::string> names;
   if (!list.is_array()) return error(Code::invalid_argument, "it is not a list of names");
@@ -40,7 +46,9 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::properties_of(cons
   std::unordered_set<std::string> required;
   if (schema.contains("required")) {
     auto names = names_in(schema["required"]);
-    if (!names.ok() && !schema["required"].is_boolean())
+    if (schema["required"].is_boolean())
+      MILLRACE_TRY(give_up(at, "required", "it is not a list of names"));
+    else if (!names.ok())
       return wrong(at, "required", names.status().message());
     if (names.ok()) required = std::move(*names);
   }
@@ -58,7 +66,7 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::properties_of(cons
   }
   if (required.size() > kMaxProperties)
     return wrong(at, "required", fmt::format("there are more than {}", kMaxProperties));
-  const auto others = schema.find("additionalProperties");
+  const auto others = others_of(schema);
   if (!required.empty())
     for (const Json& name : schema["required"])
       if (named.insert(name.get<std::string>()).second)
@@ -86,17 +94,12 @@ Result<SchemaCompiler::Additional> SchemaCompiler::pattern_properties(const Json
   return out;
 }
 
-Result<SchemaCompiler::Additional> SchemaCompiler::named_properties(const Json& schema, bool alone,
+Result<SchemaCompiler::Additional> SchemaCompiler::named_properties(const Json& schema,
                                                                     const At& at) {
-  const auto others = schema.find("additionalProperties");
+  const auto others = others_of(schema);
   const Json& value = others == schema.end() ? kAny : *others;
   Additional out{.allowed = true};
   MILLRACE_ASSIGN(out.value, compile(value, at.down("additionalProperties")));
-  if (!alone) {
-    MILLRACE_TRY(give_up(at, "propertyNames", "not held beside named properties"));
-    out.key = parts_.lexeme(standard().plain_string);
-    return out;
-  }
   const At below = at.down("propertyNames");
   MILLRACE_ASSIGN(const Json names,
                   merged(schema["propertyNames"], Json::object({{"type", "string"}}), below));
@@ -106,14 +109,18 @@ Result<SchemaCompiler::Additional> SchemaCompiler::named_properties(const Json& 
 
 Result<SchemaCompiler::Additional> SchemaCompiler::additional(
     const Json& schema, const std::vector<Property>& properties, const At& at) {
-  const auto others = schema.find("additionalProperties");
+  const auto others = others_of(schema);
   const bool closed = others != schema.end() && *others == Json(false);
+  bool by_name = schema.contains("propertyNames") && !any_string(schema["propertyNames"]);
+  if (by_name && !properties.empty()) {
+    MILLRACE_TRY(give_up(at, "propertyNames", "not held beside named properties"));
+    by_name = false;
+  }
   if (schema.contains("patternProperties") && !schema["patternProperties"].empty())
     return pattern_properties(schema, properties.empty(), at);
   if (closed) return Additional{};
   if (others == schema.end() && !properties.empty() && !options_.additional) return Additional{};
-  if (schema.contains("propertyNames") && !any_string(schema["propertyNames"]))
-    return named_properties(schema, properties.empty(), at);
+  if (by_name) return named_properties(schema, at);
 
   Additional out{.allowed = true};
   const Json& value = others == schema.end() ? kAny : *others;

@@ -19,7 +19,6 @@ inline constexpr int32_t kToolId = 257;  // the control token <tool_call>; 258 i
 bool accepts(const Grammar& grammar, std::string_view text);
 
 // The same by a random cut into tokens that the masks allow. Each token must be accepted as well.
-// A cut that goes wrong is no error of the grammar alone: any prefix may go on in other ways.
 bool accepts_in_tokens(const TokenGrammar& grammar, std::string_view text, uint64_t seed);
 
 // Whether the instance satisfies the schema, for the keywords that random schemas use.

@@ -51,30 +51,40 @@ Result<int32_t> SchemaCompiler::string(const Json& schema, const At& at) {
   return parts_.string(n.min, n.max);
 }
 
+Result<Pattern> SchemaCompiler::compiled(const std::string& pattern) {
+  if (pattern_work_ > kMaxPatternWork)
+    return error(Code::unsupported, "the schema's patterns are too large together");
+  MILLRACE_ASSIGN(Pattern out, string_pattern(pattern, pattern_work_));
+  if (out.lexeme && !parts_.has_room(*out.lexeme))
+    return error(Code::unsupported, "the schema's patterns are too large together");
+  return out;
+}
+
 Result<int32_t> SchemaCompiler::string_of_pattern(const std::string& pattern, Lengths n,
                                                   std::string_view keyword, const At& at) {
   const std::string key = fmt::format("{}:{}:{}", n.min, n.max, pattern);
   if (const auto known = parts_.by_pattern.find(key); known != parts_.by_pattern.end())
     return known->second;
-  MILLRACE_TRY(spend(2000, at));
-  auto compiled = string_pattern(pattern);
-  if (!compiled.ok()) {
-    MILLRACE_TRY(give_up(at, keyword, compiled.status().message()));
+  auto found = compiled(pattern);
+  if (!found.ok()) {
+    MILLRACE_TRY(give_up(at, keyword, found.status().message()));
     return parts_.string(n.min, n.max);
   }
-  if (!compiled->relaxed.empty()) MILLRACE_TRY(give_up(at, keyword, compiled->relaxed));
-  if (!compiled->lexeme) return parts_.never();
+  if (!found->relaxed.empty()) MILLRACE_TRY(give_up(at, keyword, found->relaxed));
+  if (!found->lexeme) return parts_.never();
   if (n.min > 0 || n.max != kNoLimit) {
-    auto limited = with_length(*compiled->lexeme, n.min, n.max);
-    if (!limited.ok())
+    auto limited = with_length(*found->lexeme, n.min, n.max);
+    const bool large = !limited.ok() || (*limited && !parts_.has_room(**limited));
+    pattern_work_ += large ? kMaxPatternWork / 4 : *limited ? (*limited)->n_states() * 64 : 0;
+    if (large)
       MILLRACE_TRY(
           give_up(at, n.max != kNoLimit ? "maxLength" : "minLength", "too large beside a pattern"));
     else if (!*limited)
       return parts_.never();
     else
-      compiled->lexeme = std::move(**limited);
+      found->lexeme = std::move(**limited);
   }
-  const int32_t node = parts_.lexeme(std::move(*compiled->lexeme));
+  const int32_t node = parts_.lexeme(std::move(*found->lexeme));
   parts_.by_pattern.emplace(key, node);
   return node;
 }

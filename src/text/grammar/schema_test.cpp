@@ -164,6 +164,9 @@ TEST(GrammarSchema, AllOfIsMerged) {
   expect(R"({"allOf": [{"properties": {"a": {}}, "additionalProperties": false},
              {"properties": {"b": {}}}]})",
          {"{}", R"({"a": 1})"}, {R"({"b": 1})"});
+  expect(R"({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}],
+             "unevaluatedProperties": {"type": "null"}})",
+         {R"({"a": 1, "b": 1, "c": null})"}, {R"({"c": 1})"});
   expect_error(R"({"allOf": [{"type": "string"}, {"type": "null"}]})", "no text can satisfy it");
   expect_given_up(R"({"allOf": [{"type": "string", "pattern": "a"}, {"pattern": "b"}]})",
                   "$.pattern: it cannot be merged with another one");
@@ -256,6 +259,12 @@ TEST(GrammarSchema, GivesUpByName) {
                   "$.minProperties: properties are not counted");
   expect_given_up(R"({"type": "number", "minimum": 0.5})",
                   "$.minimum: only its whole part is held: its fraction is");
+  expect_given_up(R"({"properties": {"a": {"type": "object", "required": true}}})",
+                  "$.properties.a.required: it is not a list of names");
+  expect_given_up(R"({"properties": {"a": {}}, "propertyNames": {"minLength": 2}})",
+                  "$.propertyNames: not held beside named properties");
+  expect_given_up(R"({"allOf": [{"prefixItems": [{}]}, {"items": {"type": "null"}}]})",
+                  "$.prefixItems: it cannot be merged with another's items");
   expect_given_up(R"({"type": "string", "pattern": "^a{1,5000}$"})",
                   "$.pattern: repeats beyond 1000 are not counted");
   const auto unknown = compiled(R"({"type": "null", "markdown": "x"})", {.strict = true});
@@ -279,6 +288,15 @@ TEST(GrammarSchema, HostileSchemasEndSoon) {
     SCOPED_TRACE(name);
     expect_soon(schema);
   }
+}
+
+TEST(GrammarSchema, PatternsThatAreTooLargeKeepTheirCharacters) {
+  const auto c = compiled(R"({"type": "string", "pattern": "^[\\u0100-\\uffff\\n]{2,900}$"})");
+  ASSERT_TRUE(c.grammar.ok());
+  EXPECT_EQ(c.warnings, Texts{"$.pattern: repeats beyond 16 are not counted, ignored"});
+  EXPECT_TRUE(accepts(c.grammar.value(), R"("\n\u000a\u000a")"));
+  EXPECT_FALSE(accepts(c.grammar.value(), R"("\n")"));
+  EXPECT_FALSE(accepts(c.grammar.value(), R"("aa")"));
 }
 
 TEST(GrammarSchema, LargeRepeatsAreCounted) {

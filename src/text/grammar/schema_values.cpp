@@ -72,7 +72,8 @@ Result<int32_t> SchemaCompiler::values(const Json& schema, const At& at) {
   }
   for (const char* keyword :
        {"pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
-        "exclusiveMaximum", "properties", "required", "items", "minItems", "maxItems"})
+        "exclusiveMaximum", "properties", "required", "items", "prefixItems", "minItems",
+        "maxItems", "additionalProperties", "patternProperties", "propertyNames"})
     if (schema.contains(keyword)) MILLRACE_TRY(give_up(at, keyword, "not held beside values"));
   std::vector<std::string> scalars;
   std::vector<int32_t> nodes;

@@ -69,6 +69,7 @@ class Subsets {
 
   void spend(size_t work) { work_ += work; }
   bool spent() const { return work_ > Nfa::kMaxWork; }
+  size_t work() const { return work_; }
 
  private:
   const Nfa& nfa_;
@@ -82,6 +83,8 @@ namespace {
 class Determinizer {
  public:
   Determinizer(const Nfa& nfa, bool quotes) : subsets_(nfa), quotes_(quotes) {}
+
+  size_t work() const { return subsets_.work() + 16 * rows_.size(); }
 
   Result<std::optional<Lexeme>> run(int32_t start) {
     const Set first = subsets_.closure({start}, true, false);
@@ -151,10 +154,14 @@ class Determinizer {
 
 }  // namespace
 
-Result<std::optional<Lexeme>> Nfa::finish(int32_t start, bool quotes) const {
+Result<std::optional<Lexeme>> Nfa::finish(int32_t start, bool quotes, size_t& work) const {
+  work += nodes_.size();
   if (full()) return error(Code::unsupported, "it is too large");
   if (start < 0) return std::optional<Lexeme>();
-  return Determinizer(*this, quotes).run(start);
+  Determinizer determinizer(*this, quotes);
+  auto lexeme = determinizer.run(start);
+  work += determinizer.work();
+  return lexeme;
 }
 
 }  // namespace millrace::grammar

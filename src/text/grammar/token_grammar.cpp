@@ -34,11 +34,9 @@ const Reach* TokenGrammar::find(const Key& key) const {
   return at == kept_.end() ? nullptr : at->second.get();
 }
 
-const Reach& TokenGrammar::reach(const Lexeme& lexeme, Lexeme::State state, int32_t trie_node,
-                                 Reach& scratch) const {
-  const Key key = {&lexeme, state, trie_node};
+const Reach& TokenGrammar::reach(const Key& key, Reach& scratch) const {
   if (const Reach* kept = find(key)) return *kept;
-  scratch = reach_of(lexeme, state, vocabulary_.trie, trie_node);
+  scratch = reach_of(*key.lexeme, key.state, vocabulary_.trie, key.trie_node, key.follow);
   if (scratch.visited <= kShortWalk) return scratch;
   const std::lock_guard lock(mutex_);
   if (kept_bytes_ > kMaxKeptBytes) return scratch;

@@ -70,6 +70,7 @@ void TokenTrie::add_node(uint8_t byte, size_t depth) {
   bytes_.push_back(byte);
   depths_.push_back(static_cast<uint16_t>(depth));
   ends_.push_back(0);
+  kinds_.push_back(0);
   first_id_.push_back(static_cast<uint32_t>(ids_.size()));
 }
 
@@ -83,8 +84,12 @@ void TokenTrie::build(std::span<const std::string> pieces) {
   std::vector<int32_t> path = {0};
   add_node(0, 0);
   const auto pop_to = [&](size_t depth) {
-    for (; path.size() > depth + 1; path.pop_back())
-      ends_[static_cast<size_t>(path.back())] = n_nodes();
+    while (path.size() > depth + 1) {
+      const auto closed = static_cast<size_t>(path.back());
+      path.pop_back();
+      ends_[closed] = n_nodes();
+      kinds_[static_cast<size_t>(path.back())] |= kinds_[closed] | kind_of(bytes_[closed]);
+    }
   };
   std::string_view before;
   for (const int32_t id : order) {

@@ -39,6 +39,19 @@ class TokenTrie {
     return std::span(ids_).subspan(first_id_[n], first_id_[n + 1] - first_id_[n]);
   }
 
+  // Of all nodes below this one.
+  std::span<const int32_t> tokens_below(int32_t node) const {
+    const uint32_t first = first_id_[static_cast<size_t>(node) + 1];
+    return std::span(ids_).subspan(first, first_id_[static_cast<size_t>(end(node))] - first);
+  }
+  // Which bytes there are below a node, as a set of kinds of bytes.
+  uint64_t kinds_below(int32_t node) const { return kinds_[static_cast<size_t>(node)]; }
+  // Printable ASCII in pairs, and few kinds of the rest.
+  static uint64_t kind_of(uint8_t byte) {
+    if (byte < 0x20) return uint64_t{1} << 63;
+    return uint64_t{1} << (byte < 0x80 ? (byte - 0x20) / 2 : 48 + (byte - 0x80) / 16);
+  }
+
   int32_t n_tokens() const { return static_cast<int32_t>(begin_.size()) - 1; }
   // The bytes of a token; empty for those that are in no text.
   std::string_view piece(int32_t token) const;
@@ -55,6 +68,7 @@ class TokenTrie {
   std::vector<uint8_t> bytes_;
   std::vector<uint16_t> depths_;
   std::vector<int32_t> ends_;
+  std::vector<uint64_t> kinds_;
   std::vector<uint32_t> first_id_;  // of each node, in ids_; one more at the end
   std::vector<int32_t> ids_;
   std::array<int32_t, 256> root_children_{};

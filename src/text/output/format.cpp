@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 
 namespace millrace {
 namespace {
@@ -58,10 +59,10 @@ constexpr Sign kSigns[] = {
     {"ipython", ToolFormat::llama3},
 };
 
-ToolFormat format_by_source(std::string_view source) {
-  const auto sign = std::find_if(std::begin(kSigns), std::end(kSigns),
-                                 [&](const Sign& s) { return has(source, s.text); });
-  if (sign == std::end(kSigns)) return ToolFormat::json;
+std::optional<ToolFormat> format_by_source(std::string_view source) {
+  const auto* const sign = std::find_if(std::begin(kSigns), std::end(kSigns),
+                                        [&](const Sign& s) { return has(source, s.text); });
+  if (sign == std::end(kSigns)) return std::nullopt;
   if (sign->format == ToolFormat::mistral && has(source, "[ARGS]")) return ToolFormat::mistral_args;
   if (sign->format == ToolFormat::deepseek && !has(source, "```json"))
     return ToolFormat::deepseek_v31;
@@ -110,14 +111,12 @@ OutputFormat find_output_format(std::string_view source,
   // Models that learned to reason from another keep their family's template.
   if (out.reasoning == ReasoningFormat::none && in_vocabulary("<think>"))
     out.reasoning = ReasoningFormat::think;
-  if (!uses_variable(source, "tools")) {
-    out.tools = ToolFormat::hermes;
-    out.needs_instructions = true;
-    return out;
-  }
-  out.tools = format_by_source(source);
-  if (out.tools == ToolFormat::json && in_vocabulary("<|python_tag|>"))
-    out.tools = ToolFormat::llama3;
+  const bool shows_tools = uses_variable(source, "tools");
+  const ToolFormat otherwise = !shows_tools                      ? ToolFormat::hermes
+                               : in_vocabulary("<|python_tag|>") ? ToolFormat::llama3
+                                                                 : ToolFormat::json;
+  out.tools = format_by_source(source).value_or(otherwise);
+  out.needs_instructions = !shows_tools;
   out.needs_written_calls = !has(source, "tool_calls");
   return out;
 }

@@ -41,16 +41,16 @@ std::string_view name_of(ReasoningFormat format);
 struct OutputFormat {
   ToolFormat tools = ToolFormat::none;
   ReasoningFormat reasoning = ReasoningFormat::none;
-  // The template shows the model no tools: they, and how to call them, have to be put into the
-  // system message (with_hermes_tools() in instructions.h), and `tools` is hermes.
-  bool needs_instructions = false;
-  // The template shows tools, but not the calls of earlier turns: they have to be written into the
-  // messages' content (with_written_calls()).
-  bool needs_written_calls = false;
+  // What the template leaves out and has to be put into the messages (messages.h): the tools and
+  // how to call them, and the calls of earlier turns. A template that knows nothing of tools at all
+  // gets hermes, which is the easiest to explain.
+  bool needs_instructions = false, needs_written_calls = false;
+  bool has_system_role = true;
 };
 
-// `has_token` says whether the vocabulary has a control or added token of this text; it decides
-// where the template leaves something open. May be empty.
+// By the source alone; output_format_of() in messages.h tries the template out as well. `has_token`
+// says whether the vocabulary has a control or added token of this text; it decides where the
+// template leaves something open. May be empty.
 OutputFormat find_output_format(std::string_view template_source,
                                 const std::function<bool(std::string_view)>& has_token = {});
 

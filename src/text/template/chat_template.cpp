@@ -23,8 +23,8 @@ constexpr std::array<std::string_view, 8> kRoles = {"system", "developer", "user
 
 constexpr std::string_view kProbeText = "probe text";
 
-// For each of the four to six conversations of probe(): ten times what the templates we know take,
-// and a hundredth of what a render may.
+// For each of the four to eight conversations of probe(): ten times what the templates we know
+// take, and a hundredth of what a render may.
 constexpr jinja::Limits kProbeLimits = {
     .steps = 50'000, .output_bytes = 1 << 20, .memory_bytes = 8 << 20};
 
@@ -145,9 +145,17 @@ void ChatTemplate::probe_arguments() {
   called.messages = Json::array({question, answer, result});
   const Json declared = {{"name", "f"}, {"description", ""}, {"parameters", Json::object()}};
   called.tools = Json::array({Json{{"type", "function"}, {"function", declared}}});
-  takes_.object_arguments = renders(called, "value");
-  called.messages[1]["tool_calls"][0]["function"]["arguments"] = arguments;
-  takes_.text_arguments = renders(called, arguments);
+  const auto probe_both = [&] {
+    called.messages[1]["tool_calls"][0]["function"]["arguments"] = Json::parse(arguments);
+    takes_.object_arguments = renders(called, "value");
+    called.messages[1]["tool_calls"][0]["function"]["arguments"] = arguments;
+    takes_.text_arguments = renders(called, arguments);
+    return takes_.object_arguments || takes_.text_arguments;
+  };
+  if (!probe_both()) {
+    called.messages[1]["content"] = nullptr;
+    takes_.text_with_calls = !probe_both();
+  }
   if (!takes_.text_arguments) takes_.object_arguments = true;
 }
 
@@ -180,22 +188,27 @@ void ChatTemplate::adapt_arguments(Json& call) const {
   Json* holder = call.is_object() && call.contains("function") ? &call["function"] : &call;
   if (!holder->is_object() || !holder->contains("arguments")) return;
   Json& arguments = (*holder)["arguments"];
+  if (arguments.is_null()) arguments = Json::object();
   if (arguments.is_string() && takes_.object_arguments) {
     auto parsed = jinja::parse_ordered_json(arguments.get_ref<const std::string&>());
-    if (parsed && parsed->is_object())
-      arguments = std::move(*parsed);
-    else if (!takes_.text_arguments)
-      arguments = Json{{"arguments", arguments}};
-  } else if (!arguments.is_string() && !takes_.object_arguments) {
-    arguments = json_text(arguments);
+    if (parsed && parsed->is_object()) arguments = std::move(*parsed);
   }
+  if (!arguments.is_string() && !takes_.object_arguments) arguments = json_text(arguments);
+  if (!arguments.is_object() && !takes_.text_arguments) arguments = Json{{"arguments", arguments}};
 }
 
 Status ChatTemplate::adapt_message(Json& message, size_t index) const {
   if (message.contains("content")) MILLRACE_TRY(adapt_content(message["content"], index));
   adapt_reasoning(message);
-  if (message.contains("tool_calls") && message["tool_calls"].is_array())
-    for (Json& call : message["tool_calls"]) adapt_arguments(call);
+  if (!message.contains("tool_calls") || !message["tool_calls"].is_array()) return {};
+  for (Json& call : message["tool_calls"]) adapt_arguments(call);
+  if (message["tool_calls"].empty()) return {};
+  // Clients send null or nothing, which templates that look into the content fail on.
+  Json& content = message["content"];
+  if (!takes_.text_with_calls)
+    content = nullptr;
+  else if (content.is_null())
+    content = "";
   return {};
 }
 

@@ -4,6 +4,8 @@
 //   where the template cannot take parts; and a string becomes a part where it takes only those.
 // - A tool call's arguments arrive as a string of JSON; templates are written for the object. A
 //   string that is no JSON object stays one, or is wrapped where the template would fail on it.
+// - Content that is null beside tool calls becomes an empty string; where the template shows calls
+//   only without content, content is left out for them.
 // - reasoning_content, reasoning and thinking name the same thing.
 // - Without tools, `tools` is none; for a template that fails on that it is undefined.
 // What a template can take is found out by rendering a few small conversations when it is parsed,
@@ -58,6 +60,7 @@ class ChatTemplate {
   struct Takes {
     bool text = true, parts = false;
     bool object_arguments = true, text_arguments = false;
+    bool text_with_calls = true;  // else a message shows its calls only without content (DeepSeek)
     bool none_for_tools = true;
   };
   explicit ChatTemplate(jinja::Template parsed) : template_(std::move(parsed)) {}

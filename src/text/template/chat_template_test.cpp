@@ -109,6 +109,25 @@ TEST(ChatTemplate, BrokenArgumentsInAHistoryDoNotFail) {
   EXPECT_EQ(rendered(items, called(many)), "arguments=" + many + ";");
 }
 
+TEST(ChatTemplate, CallsAreShownWithAnyContent) {
+  const char* looks_into_it =
+      "{% for m in messages %}{% if 'x' in m.content %}!{% endif %}{% for c in m.tool_calls or [] "
+      "%}"
+      "{{ c.function.name }} {{ c.function.arguments|tojson }}{% endfor %}{% endfor %}";
+  Json history = called("{}");
+  history[0]["content"] = nullptr;
+  EXPECT_EQ(rendered(looks_into_it, history), "f {}");
+  history[0].erase("content");
+  EXPECT_EQ(rendered(looks_into_it, history), "f {}");
+  const char* only_without =
+      "{% for m in messages %}{% if m.content is none %}{% for c in m.tool_calls %}"
+      "{{ '<' + c.function.arguments + '>' }}{% endfor %}{% else %}{{ m.content }}{% endif %}"
+      "{% endfor %}";
+  history[0]["content"] = "Well.";
+  EXPECT_EQ(rendered(only_without, history), "<{}>");
+  EXPECT_EQ(rendered(only_without, called("oops")), "<oops>");
+}
+
 // Templates for tool use ask in several ways whether there are any.
 TEST(ChatTemplate, ToolsThatAreNotThereAreNoneOrUndefined) {
   const auto with = [](std::string_view condition) {
