@@ -20,6 +20,14 @@ bool uses_tools(const ApiRequest& request) {
          request.tool_choice.kind != ToolChoice::Kind::none;
 }
 
+// Of the longest tokens as many as the context has.
+size_t most_bytes(const Tokenizer& tokenizer, int64_t n_tokens) {
+  size_t longest = 1;
+  for (int32_t id = 0; id < tokenizer.size(); ++id)
+    longest = std::max(longest, tokenizer.piece(id).size());
+  return std::min(longest * static_cast<size_t>(n_tokens), Tokenizer::kMaxTextBytes);
+}
+
 Json& variable(ChatInput& input, const char* name) {
   if (!input.variables.is_object()) input.variables = Json::object();
   return input.variables[name];
@@ -42,8 +50,19 @@ Sampling overlay(Sampling base, const AskedSampling& asked) {
   return base;
 }
 
+ApiError render_error(const Status& status) {
+  ApiError out = api_error(status);
+  out.kind = status.code() == Code::out_of_memory ? ApiError::Kind::context_length
+                                                  : ApiError::Kind::invalid_request;
+  out.param = "messages";
+  return out;
+}
+
 Preparer::Preparer(const LanguageModel& model, PrepareOptions options)
-    : model_(model), options_(std::move(options)), vocabulary_(model.tokenizer()) {
+    : model_(model),
+      options_(std::move(options)),
+      max_text_bytes_(most_bytes(model.tokenizer(), options_.max_prompt_tokens)),
+      vocabulary_(model.tokenizer()) {
   const Tokenizer& tokenizer = model_.tokenizer();
   format_ =
       output_format_of(model_.chat_template(), model_.template_source(),
@@ -73,6 +92,7 @@ Result<Preparer::Rendered> Preparer::render(const ApiRequest& request, bool add_
     parts.push_back({piece.text, piece.from_template});
     out.text += piece.text;
   }
+  MILLRACE_TRY(check_bytes(out.text.size()));
   MILLRACE_ASSIGN(out.tokens, model_.tokenizer().encode(parts));
   return out;
 }
@@ -130,6 +150,14 @@ Generation Preparer::generation(const ApiRequest& request) const {
   return how;
 }
 
+Status Preparer::check_bytes(size_t n_bytes) const {
+  if (n_bytes <= max_text_bytes_) return {};
+  return error(Code::out_of_memory,
+               "the prompt has {} bytes, and this model's context length is {} tokens, which hold "
+               "at most {}; shorten the conversation",
+               n_bytes, options_.max_prompt_tokens, max_text_bytes_);
+}
+
 ApiError Preparer::check_length(size_t n_tokens) const {
   if (static_cast<int64_t>(n_tokens) < options_.max_prompt_tokens) return {};
   return {.kind = ApiError::Kind::context_length,
@@ -173,7 +201,7 @@ ApiResult<Prepared> Preparer::prepare(const ApiRequest& request,
     return api_error(status);
   if (request.prompts.empty()) {
     auto rendered = render(request, true, stop);
-    if (!rendered.ok()) return api_error(rendered.status());
+    if (!rendered.ok()) return render_error(rendered.status());
     out.output.format = format_;
     out.output.in_reasoning = opens_reasoning(format_.reasoning, rendered->text);
     if (uses_tools(request)) out.output.tools = ToolSet(request.chat.tools);
@@ -187,7 +215,9 @@ ApiResult<Prepared> Preparer::prepare(const ApiRequest& request,
       out.prompts.push_back(*ids);
       continue;
     }
-    auto tokens = model_.tokenizer().encode(std::get<std::string>(prompt), true);
+    const std::string& text = std::get<std::string>(prompt);
+    if (const Status status = check_bytes(text.size()); !status.ok()) return render_error(status);
+    auto tokens = model_.tokenizer().encode(text, true);
     if (!tokens.ok()) return api_error(tokens.status());
     out.prompts.push_back(std::move(tokens).value());
   }

@@ -51,6 +51,8 @@ class Preparer {
   // tools return: the answer as the template renders it once it is history.
   Result<std::vector<int32_t>> next_prompt(const ApiRequest& request,
                                            const AnswerChoice& answer) const;
+  // More text cannot fit the context: whoever tokenises it would keep others waiting for nothing.
+  size_t max_text_bytes() const { return max_text_bytes_; }
   const OutputFormat& format() const { return format_; }
   const PrepareOptions& options() const { return options_; }
 
@@ -59,11 +61,13 @@ class Preparer {
   Result<std::shared_ptr<const grammar::TokenGrammar>> grammar(
       const ApiRequest& request, bool in_reasoning, std::vector<std::string>& warnings) const;
   Generation generation(const ApiRequest& request) const;
+  Status check_bytes(size_t n_bytes) const;
   ApiError check_length(size_t n_tokens) const;
 
   const LanguageModel& model_;
   const PrepareOptions options_;
   OutputFormat format_;
+  const size_t max_text_bytes_;
   const grammar::Vocabulary vocabulary_;
   // Agents send the same tools again and again; what was compiled lately is kept.
   struct Compiled {
@@ -75,6 +79,9 @@ class Preparer {
   mutable std::map<std::string, Compiled> compiled_;
   mutable uint64_t n_uses_ = 0;
 };
+
+// What a client gets where render() failed. It depends on the request alone, so it is never a 5xx.
+ApiError render_error(const Status& status);
 
 // What is asked for, over what the flags say, over what the model recommends.
 Sampling overlay(Sampling base, const AskedSampling& asked);

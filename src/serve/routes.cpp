@@ -273,6 +273,13 @@ class Routes {
   static ApiResult<Json> tokenize(const Service& service, const Json& body) {
     if (!body.is_object() || !body.contains("content") || !body["content"].is_string())
       return invalid("'content' must be a string", "content");
+    const size_t n_bytes = body["content"].get_ref<const std::string&>().size();
+    if (const size_t most = service.preparer().max_text_bytes(); n_bytes > most)
+      return ApiError{.kind = ApiError::Kind::too_large,
+                      .message = fmt::format("'content' has {} bytes; at most {} are taken, which "
+                                             "is what the context can hold",
+                                             n_bytes, most),
+                      .param = "content"};
     const bool wrap = body.contains("add_special") && body["add_special"] == true;
     auto tokens = service.model().tokenizer().encode(body["content"].get<std::string>(), wrap);
     if (!tokens.ok()) return api_error(tokens.status());
@@ -293,22 +300,28 @@ class Routes {
     return Json{{"content", service.model().tokenizer().decode(ids, true)}};
   }
 
-  static ApiResult<Json> count_tokens(const Service& service, const Json& body) {
-    auto parsed =
-        messages::parse_count_tokens(body, [](std::string_view) { return std::string_view(); });
+  // The prompt that a request would have; what headers say does not change it.
+  using Parse = decltype(Dialect::parse);
+  static ApiResult<Preparer::Rendered> rendered(const Service& service, const Json& body,
+                                                Parse parse) {
+    auto parsed = parse(body, [](std::string_view) { return std::string_view(); });
     if (auto* error = std::get_if<ApiError>(&parsed)) return *error;
-    auto rendered = service.preparer().render(std::get<ApiRequest>(parsed), true, nullptr);
-    if (!rendered.ok()) return api_error(rendered.status());
-    return messages::count_tokens(std::ssize(rendered->tokens));
+    auto out = service.preparer().render(std::get<ApiRequest>(parsed), true, nullptr);
+    if (!out.ok()) return render_error(out.status());
+    return std::move(out).value();
   }
 
   static ApiResult<Json> apply_template(const Service& service, const Json& body) {
-    auto parsed =
-        dialects().front().parse(body, [](std::string_view) { return std::string_view(); });
-    if (auto* error = std::get_if<ApiError>(&parsed)) return *error;
-    auto rendered = service.preparer().render(std::get<ApiRequest>(parsed), true, nullptr);
-    if (!rendered.ok()) return api_error(rendered.status());
-    return Json{{"prompt", rendered->text}, {"n_tokens", rendered->tokens.size()}};
+    const auto prompt = rendered(service, body, dialects().front().parse);
+    if (auto* error = std::get_if<ApiError>(&prompt)) return *error;
+    const auto& [text, tokens] = std::get<Preparer::Rendered>(prompt);
+    return Json{{"prompt", text}, {"n_tokens", tokens.size()}};
+  }
+
+  static ApiResult<Json> count_tokens(const Service& service, const Json& body) {
+    const auto prompt = rendered(service, body, messages::parse_count_tokens);
+    if (auto* error = std::get_if<ApiError>(&prompt)) return *error;
+    return messages::count_tokens(std::ssize(std::get<Preparer::Rendered>(prompt).tokens));
   }
 
   ModelShown shown(const Service& service, const std::string& id) const {

@@ -228,6 +228,12 @@ void push(OutputParser& parser, const TokenEvent& event, const Tokenizer& tokeni
     parser.push_control(tokenizer.piece(event.token->token), out);
 }
 
+// Agents come back after a stop string, and after an answer that was cut off, as after any other.
+bool may_go_on(const Generated& result) {
+  const bool is_cut = result.finish == Finish::stop_string || result.finish == Finish::length;
+  return result.finish == Finish::end || (is_cut && result.n_tokens >= kLeastAhead);
+}
+
 AnswerEvent::Kind kind_of(OutputEvent::Kind kind) {
   switch (kind) {
     case OutputEvent::Kind::reasoning:
@@ -366,8 +372,7 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
     done.usage = asked->usage;
     asked->emit(done);
     forget(asked->id);
-    if (result.finish == Finish::end && asked->request.prompts.empty() &&
-        asked->choices.size() == 1)
+    if (may_go_on(result) && asked->request.prompts.empty() && asked->choices.size() == 1)
       workers_.push([this, asked] { go_ahead(asked); });
   };
   return out;
