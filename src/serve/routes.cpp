@@ -281,9 +281,12 @@ class Routes {
                                              n_bytes, most),
                       .param = "content"};
     const bool wrap = body.contains("add_special") && body["add_special"] == true;
-    auto tokens = service.model().tokenizer().encode(body["content"].get<std::string>(), wrap);
+    const bool special = body.contains("parse_special") && body["parse_special"] == true;
+    const std::string content = body["content"].get<std::string>();
+    const TextPart part{content, special};
+    auto tokens = service.model().tokenizer().encode({&part, 1}, wrap);
     if (!tokens.ok()) return api_error(tokens.status());
-    return Json{{"tokens", tokens.value()}};
+    return Json{{"tokens", tokens.value()}, {"count", tokens->size()}};
   }
 
   static ApiResult<Json> detokenize(const Service& service, const Json& body) {

@@ -79,7 +79,7 @@ struct Service::Asked {
   struct Choice {
     Scheduler::Id job = 0;
     std::unique_ptr<OutputParser> parser;
-    bool in_reasoning = false, is_over = false;
+    bool in_reasoning = false, is_over = false, has_echoed = false;
     int64_t n_reasoning = 0;
     int64_t last_token_ns = 0;
     std::vector<int32_t> tokens;  // the prompt and what was drawn
@@ -311,7 +311,8 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
     asked->parsed.clear();
   };
 
-  out.on_prompt = [this, asked, index, n_prompt = std::ssize(out.prompt)](int64_t n_done) {
+  out.on_prompt = [this, asked, index, choice_index,
+                   n_prompt = std::ssize(out.prompt)](int64_t n_done) {
     if (!std::exchange(asked->is_accepted, true)) {
       asked->usage.n_cached = n_done;
       asked->usage.queue_s = seconds_between(asked->arrived_ns, now_ns());
@@ -323,6 +324,11 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
       event.usage = asked->usage;
       asked->emit(event);
     }
+    if (asked->request.echo && !std::exchange(asked->choices[index].has_echoed, true)) {
+      AnswerEvent event{.kind = AnswerEvent::Kind::text, .choice = choice_index};
+      event.text = model_.tokenizer().decode(asked->choices[index].tokens);
+      asked->emit(event);
+    }
     if (!asked->request.wants_progress) return;
     AnswerEvent event{.kind = AnswerEvent::Kind::progress};
     event.n_done = std::min<int64_t>(n_done, n_prompt);
@@ -332,6 +338,13 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
 
   out.on_token = [this, asked, index, choice_index, give](const TokenEvent& token) {
     Asked::Choice& choice = asked->choices[index];
+    const bool wants_tokens =
+        asked->request.sampling.logprob || asked->request.sampling.n_logprobs > 0;
+    if (token.token != nullptr && wants_tokens) {
+      AnswerEvent event{.kind = AnswerEvent::Kind::tokens, .choice = choice_index};
+      event.tokens.push_back(shown(*token.token, model_.tokenizer()));
+      asked->emit(event);
+    }
     push(*choice.parser, token, model_.tokenizer(), asked->parsed);
     if (token.token == nullptr) choice.parser->finish(asked->parsed);
     const bool was_reasoning = choice.in_reasoning;
@@ -345,10 +358,6 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
       metrics_.between_tokens.add(seconds_between(choice.last_token_ns, now));
     choice.last_token_ns = now;
     choice.n_reasoning += was_reasoning || choice.in_reasoning;
-    if (!asked->request.sampling.logprob && asked->request.sampling.n_logprobs == 0) return;
-    AnswerEvent event{.kind = AnswerEvent::Kind::tokens, .choice = choice_index};
-    event.tokens.push_back(shown(*token.token, model_.tokenizer()));
-    asked->emit(event);
   };
 
   out.on_end = [this, asked, index, choice_index](const Generated& result, const Status& why) {
