@@ -98,18 +98,6 @@ Result<serve::Keys> read_keys(const Options& options) {
   return keys;
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
-Status check_exposure(const Options& options, const serve::Keys& keys) {
-  if (is_loopback(options.host) || !keys.empty() || options.no_keys) return {};
-  return error(Code::invalid_argument,
-               "--host {} can be reached by other machines, and no API key is set: give "
-               "--api-key-file FILE or {}, or --no-api-key if anyone may use it",
-               options.host, kKeysVariable);
-}
-
 // Ctrl-C and SIGTERM come to a thread that waits for them.
 sigset_t stop_signals() {
   sigset_t set;
@@ -125,6 +113,7 @@ serve::HttpServerOptions http_options(const Options& options, serve::Keys keys) 
   out.port = options.port;
   out.unix_path = options.unix_socket;
   out.keys = std::move(keys);
+  out.allows_anyone = options.no_keys;
   out.allowed_hosts = options.allow_hosts;
   out.allowed_origins = options.allow_origins;
   out.error_body = serve::Api::error_body;
@@ -166,7 +155,6 @@ void print_start(const Options& options, const serve::HttpServer& server, ModelS
 
 Result<int> run_server(const Options& options) {
   MILLRACE_ASSIGN(serve::Keys keys, read_keys(options));
-  MILLRACE_TRY(check_exposure(options, keys));
   for (const std::string& warning : keys.warnings())
     fmt::print(stderr, "millrace: warning: {}\n", warning);
   MILLRACE_ASSIGN(const std::optional<std::tm> date, read_date(options.template_date));

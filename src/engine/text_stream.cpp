@@ -3,7 +3,7 @@
 namespace millrace {
 
 std::string TextStream::push(int32_t token) {
-  if (tokenizer_.is_control(token)) return {};
+  if (tokenizer_.is_control(token)) return flush();  // nothing continues across it
   return stops_.push(decoder_.push(tokenizer_.piece(token)));
 }
 

@@ -18,7 +18,7 @@ class TextStream {
   TextStream(const Tokenizer& tokenizer, const std::vector<std::string>& stops)
       : tokenizer_(tokenizer), stops_(stops) {}
 
-  // The text that this token made certain.
+  // The text that this token made certain; before a control token, all that was held back.
   std::string push(int32_t token);
   // What was held back, at the end.
   std::string flush();

@@ -225,6 +225,36 @@ TEST(ChatCompletions, SaysWhichFieldIsWrong) {
   for (const Bad& one : bad) EXPECT_EQ(problem(parse, one.body), one.problem) << one.body;
 }
 
+std::string repeated(std::string_view what, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += (i == 0 ? "" : ",") + std::string(what);
+  return "[" + out + "]";
+}
+
+TEST(ChatCompletions, BoundsWhatThereMayBeManyOf) {
+  const std::string tool = R"({"type":"function","function":{"name":"f"}})";
+  EXPECT_EQ(problem(parse, chat("\"tools\":" + repeated(tool, 10'000))),
+            "tools: tools has 10000 tools; at most 4096 are taken");
+  EXPECT_EQ(problem(parse, chat("\"stop\":" + repeated("\"a\"", 50'000))),
+            "stop: stop has 50000 strings; at most 64 are taken");
+  EXPECT_EQ(problem(parse, R"({"messages":)" + repeated("10", 100'000) + "}"),
+            "messages[0]: messages[0] is a number; it must be an object");
+  const auto part = R"({"type":"image_url"})";
+  const auto r =
+      good(parse, R"({"messages":[{"role":"user","content":)" + repeated(part, 100) + "}]}");
+  EXPECT_EQ(r.warnings.size(), 16u);
+}
+
+TEST(ChatCompletions, TakesOddButHarmlessValues) {
+  EXPECT_EQ(*good(parse, chat(R"("temperature":-0.0)")).sampling.temperature, 0);
+  EXPECT_EQ(good(parse, chat(R"("max_tokens":1e3)")).max_tokens, 1000);
+  EXPECT_EQ(good(parse, chat(R"("max_tokens":18446744073709551615)")).max_tokens, INT64_MAX);
+  EXPECT_EQ(*good(parse, chat(R"("seed":9007199254740993)")).sampling.seed, 9007199254740993u);
+  EXPECT_EQ(good(parse, chat(R"("stop":["",null])")).stops.size(), 0u);
+  const auto nul = good(parse, R"({"messages":[{"role":"user","content":"a\u0000b"}]})");
+  EXPECT_EQ(nul.chat.messages[0]["content"].get<std::string>(), std::string("a\0b", 3));
+}
+
 std::string written(const ApiRequest& request, const std::vector<AnswerEvent>& events) {
   const auto writer = chat_completions::stream(request, test_head());
   return lines_of(streamed(*writer, events),

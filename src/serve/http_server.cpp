@@ -101,10 +101,11 @@ Status HttpServer::Impl::start() {
     return error(Code::invalid_argument, "neither a port nor a Unix socket to listen on");
   if (options.port >= 0 && options.keys.empty() && !options.allows_anyone &&
       !is_loopback(options.address))
-    return error(Code::invalid_argument,
-                 "other machines can reach {}, and no keys are set: set keys (--key-file), or let "
-                 "anyone use this server (--allow-anyone)",
-                 options.address);
+    return error(
+        Code::invalid_argument,
+        "other machines can reach {}, and no keys are set: set keys (--api-key-file), or let "
+        "anyone use this server (--no-api-key)",
+        options.address);
   for (int i = 0; i < std::max(options.n_threads, 1); ++i)
     loops_.emplace_back(std::make_shared<Loop>(shared_))->start();
   if (options.port >= 0) {

@@ -54,17 +54,17 @@ Field Field::operator[](std::string_view key) const {
   return {at == json_->end() ? kNone : *at, std::move(path), *reading_};
 }
 
-std::vector<Field> Field::elements() const {
-  std::vector<Field> out;
-  if (!given()) return out;
-  if (!is_array()) {
-    fail_type("an array");
-    return out;
-  }
-  out.reserve(json_->size());
-  for (size_t i = 0; i < json_->size(); ++i)
-    out.push_back(Field((*json_)[i], fmt::format("{}[{}]", path_, i), *reading_));
-  return out;
+Elements Field::elements() const {
+  if (given() && !is_array()) fail_type("an array");
+  return Elements(*this);
+}
+
+Field Elements::Iterator::operator*() const {
+  return {(*array_.json_)[index_], fmt::format("{}[{}]", array_.path_, index_), *array_.reading_};
+}
+
+bool Elements::Iterator::operator!=(End) const {
+  return array_.is_array() && index_ < array_.json_->size() && array_.ok();
 }
 
 std::string Field::text(std::string_view fallback) const {

@@ -24,6 +24,8 @@ struct Reading {
   void warn(std::string what);
 };
 
+class Elements;
+
 class Field {
  public:
   // A body; it and `reading` outlive all that is read of it.
@@ -39,8 +41,8 @@ class Field {
   // A member; not given where there is none, or where this is not given. Of anything but an object
   // it is an error.
   Field operator[](std::string_view key) const;
-  // Of an array; none where this is not given.
-  std::vector<Field> elements() const;
+  // Of an array, up to the first that is wrong; none where this is not given.
+  Elements elements() const;
 
   std::string text(std::string_view fallback = "") const;
   std::optional<bool> boolean() const;
@@ -65,9 +67,39 @@ class Field {
   Field(const Json& json, std::string path, Reading& reading)
       : json_(&json), path_(std::move(path)), reading_(&reading) {}
 
+  friend class Elements;
+
   const Json* json_;
   std::string path_ = {};
   Reading* reading_;
+};
+
+// For loops over an array. Each Field is made when it is looked at: an array of a million numbers
+// must not become a million paths.
+class Elements {
+ public:
+  explicit Elements(Field array) : array_(std::move(array)) {}
+
+  struct End {};
+  class Iterator {
+   public:
+    explicit Iterator(const Field& array) : array_(array) {}
+    Field operator*() const;
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    bool operator!=(End) const;
+
+   private:
+    const Field& array_;
+    size_t index_ = 0;
+  };
+  Iterator begin() const { return Iterator(array_); }
+  End end() const { return {}; }
+
+ private:
+  Field array_;
 };
 
 }  // namespace millrace::serve

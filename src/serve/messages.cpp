@@ -40,12 +40,10 @@ Json read_result(const Field& block) {
 }
 
 // Results first, each a message, then the rest as one.
-void read_user(const Field& content, Json& out) {
+void read_blocks(const Field& blocks, Json& out) {
   std::string text;
-  bool words = !content.is_array() || content.json().empty();
-  if (words) text = content_text(content);
-  const auto blocks = content.is_array() ? content.elements() : std::vector<Field>();
-  for (const Field& block : blocks) {
+  bool words = blocks.json().empty();
+  for (const Field& block : blocks.elements()) {
     if (block.is_object() && block["type"].json() == "tool_result") {
       out.push_back(read_result(block));
     } else {
@@ -54,6 +52,11 @@ void read_user(const Field& content, Json& out) {
     }
   }
   if (words) out.push_back(Json::object({{"role", "user"}, {"content", std::move(text)}}));
+}
+
+void read_user(const Field& content, Json& out) {
+  if (content.is_array()) return read_blocks(content, out);
+  out.push_back(Json::object({{"role", "user"}, {"content", content_text(content)}}));
 }
 
 struct Said {

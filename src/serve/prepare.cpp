@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "serve/answer_grammar.h"
+#include "text/output/messages.h"
 
 namespace millrace::serve {
 namespace {
@@ -63,9 +64,9 @@ Preparer::Preparer(const LanguageModel& model, PrepareOptions options)
       max_text_bytes_(most_bytes(model.tokenizer(), options_.max_prompt_tokens)),
       vocabulary_(model.tokenizer()) {
   const Tokenizer& tokenizer = model_.tokenizer();
-  format_ = find_output_format(model_.template_source(), [&](std::string_view text) {
-    return tokenizer.special_id(text) >= 0;
-  });
+  format_ =
+      output_format_of(model_.chat_template(), model_.template_source(),
+                       [&](std::string_view text) { return tokenizer.special_id(text) >= 0; });
 }
 
 // Templates know thinking by these names; those that do not look at them do as they always do.
@@ -76,7 +77,7 @@ ChatInput Preparer::chat_input(const ApiRequest& request) const {
   if (request.reasoning.enabled) variable(input, "enable_thinking") = *request.reasoning.enabled;
   if (!request.reasoning.effort.empty())
     variable(input, "reasoning_effort") = request.reasoning.effort;
-  return input;
+  return with_tools_as_text(std::move(input), format_);
 }
 
 Result<Preparer::Rendered> Preparer::render(const ApiRequest& request, bool add_generation_prompt,

@@ -15,7 +15,7 @@ inline constexpr int kMaxChoices = 128;
 inline constexpr size_t kMaxStops = 64, kMaxStopBytes = 1024;
 inline constexpr size_t kMaxBiases = 4096;
 
-// model, stream, sampling, stop strings of any name, session, salt, priority, thinking.
+// model, stream, sampling, thinking, session, salt, priority and the other extras.
 void read_common(const Field& body, const HeaderOf& header, ApiRequest& out);
 
 // A token count of at least one; -1 where it is not given.

@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "serve/json_body.h"
 #include "serve/messages.h"
+#include "serve/model_list.h"
+#include "serve/openapi.h"
 #include "serve/web_files.h"
 
 namespace millrace::serve {
@@ -142,9 +144,16 @@ class Routes {
                          Access access = Access::key) {
       out.push_back({method, path, access, with_service(std::move(handler))});
     };
-    add("GET", "/v1/models", [this](auto&, const auto&, Reply& reply) { models(reply); });
-    add("GET", "/v1/models/*",
-        [this](auto&, const HttpRequest& request, Reply& reply) { model(request, reply); });
+    add("GET", "/v1/models", [this](Service& service, const HttpRequest& request, Reply& reply) {
+      models(service, request, reply);
+    });
+    add("GET", "/v1/models/*", [this](Service& service, const HttpRequest& request, Reply& reply) {
+      model(service, request, reply);
+    });
+    out.push_back(
+        {"GET", "/openapi.json", Access::key, [this](HttpRequest, std::shared_ptr<Reply> reply) {
+           reply->send(200, {}, openapi_document(api_.info_.version));
+         }});
     add(
         "GET", "/health",
         [](auto&, const auto&, Reply& reply) {
@@ -315,26 +324,38 @@ class Routes {
     return messages::count_tokens(std::ssize(std::get<Preparer::Rendered>(prompt).tokens));
   }
 
-  Json model_json(const std::string& id) const {
-    const Service& service = *api_.service_.load(std::memory_order_acquire);
-    const Config& config = service.model().engine().config();
-    return {{"id", id},
-            {"object", "model"},
-            {"created", api_.info_.started_s},
-            {"owned_by", "millrace"},
-            {"max_model_len", service.preparer().options().max_prompt_tokens},
-            {"meta", {{"n_ctx_train", config.n_ctx}, {"n_vocab", config.n_vocab}}}};
+  ModelShown shown(const Service& service, const std::string& id) const {
+    const Engine& engine = service.model().engine();
+    return {.id = id,
+            .created_s = api_.info_.started_s,
+            .max_context = service.preparer().options().max_prompt_tokens,
+            .trained_context = engine.config().n_ctx,
+            .n_vocab = engine.config().n_vocab,
+            .n_params = n_params(engine.file()),
+            .file_bytes = static_cast<int64_t>(engine.file().file_bytes())};
   }
-  void models(Reply& reply) const {
-    Json data = Json::array({model_json(api_.info_.model)});
-    for (const std::string& alias : api_.info_.aliases) data.push_back(model_json(alias));
-    send_json(reply, {{"object", "list"}, {"data", data}});
+  static int64_t n_params(const ModelFile& file) {
+    int64_t n = 0;
+    for (const TensorView& tensor : file.tensors()) {
+      int64_t elements = 1;
+      for (const int64_t size : tensor.shape) elements *= size;
+      n += elements;
+    }
+    return n;
   }
-  void model(const HttpRequest& request, Reply& reply) const {
+  static ListShape shape_for(const HttpRequest& request) {
+    return request.header("anthropic-version").empty() ? ListShape::openai : ListShape::anthropic;
+  }
+  void models(const Service& service, const HttpRequest& request, Reply& reply) const {
+    std::vector<ModelShown> all = {shown(service, api_.info_.model)};
+    for (const std::string& alias : api_.info_.aliases) all.push_back(shown(service, alias));
+    send_json(reply, model_list(all, shape_for(request)));
+  }
+  void model(const Service& service, const HttpRequest& request, Reply& reply) const {
     const std::string id = request.path.substr(std::string_view("/v1/models/").size());
     if (const ApiError error = check_model(id); !error.ok())
       return send_error(reply, request.path, error);
-    send_json(reply, model_json(id));
+    send_json(reply, model_body(shown(service, id), shape_for(request)));
   }
 
   static std::string_view name_of(Scheduler::Phase phase) {

@@ -223,9 +223,9 @@ namespace {
 // Of one token of one choice, as the parser sees it.
 void push(OutputParser& parser, const TokenEvent& event, const Tokenizer& tokenizer,
           std::vector<OutputEvent>& out) {
+  if (!event.text.empty()) parser.push(event.text, out);
   if (event.is_control && event.token != nullptr)
     parser.push_control(tokenizer.piece(event.token->token), out);
-  if (!event.text.empty()) parser.push(event.text, out);
 }
 
 // Agents come back after a stop string, and after an answer that was cut off, as after any other.

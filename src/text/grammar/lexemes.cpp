@@ -14,7 +14,8 @@ namespace millrace::grammar {
 namespace {
 
 constexpr std::string_view kString =
-    R"re("([^"\\\x00-\x1f]|\\(["\\/bfnrt]|u([0-9a-cA-CefEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|)re"
+    R"re("([^"\\\x00-\x1f]|\\(["\\/bfnrt]|u([0-9a-cA-CefEF][0-9a-fA-F]{3}|)re"
+    R"re([dD][0-7][0-9a-fA-F]{2}|)re"
     R"re([dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})))*")re";
 constexpr std::string_view kSpace = R"re(( |\n {0,32}|\n\t{1,8})?)re";
 constexpr std::string_view kNumber =

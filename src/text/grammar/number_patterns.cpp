@@ -101,29 +101,4 @@ std::string decimal_pattern(const NumberRange& range) {
   return either({positive, negative.empty() ? "" : "-" + negative});
 }
 
-// Narrower than the formats are where their grammar is long; never wider, but for the days of
-// months.
-const char* format_pattern(std::string_view format) {
-  static constexpr std::pair<std::string_view, const char*> kFormats[] = {
-      {"date", R"(^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$)"},
-      {"time", R"(^([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$)"},
-      {"date-time",
-       R"(^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$)"},
-      {"duration",
-       R"(^P(\d{1,9}W|\d{1,9}D(T\d{1,9}H)?|T(\d{1,9}H(\d{1,9}M)?(\d{1,9}S)?|\d{1,9}M(\d{1,9}S)?|\d{1,9}S))$)"},
-      {"uuid", R"(^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$)"},
-      {"email",
-       R"(^[A-Za-z0-9_+-]{1,32}(\.[A-Za-z0-9_+-]{1,32})*@([A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?\.)+[A-Za-z]{2,24}$)"},
-      {"hostname",
-       R"(^[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?)*$)"},
-      {"ipv4", R"(^((25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)$)"},
-      {"ipv6", R"(^([0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}$)"},
-      {"uri",
-       R"(^[a-z][a-z0-9+.-]{0,31}://[A-Za-z0-9._~-]+(:\d{1,5})?(/[A-Za-z0-9._~!$&'()*+,;=:@-]*)*(\?[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?(#[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?$)"},
-  };
-  for (const auto& [name, pattern] : kFormats)
-    if (name == format) return pattern;
-  return nullptr;
-}
-
 }  // namespace millrace::grammar

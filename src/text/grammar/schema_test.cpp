@@ -209,6 +209,15 @@ TEST(GrammarSchema, Strings) {
   expect(R"({"type": "string", "format": "date-time"})",
          {R"("2026-11-16T07:00:00Z")", R"("2026-11-16T07:00:00.5+01:00")"}, {R"("2026-11-16")"});
   expect(R"({"type": "string", "format": "email"})", {R"("a.b@example.org")"}, {R"("a@b")"});
+  expect(R"({"type": "string", "format": "time"})", {R"("07:00:00Z")"}, {R"("7:00:00Z")"});
+  expect(R"({"type": "string", "format": "duration"})", {R"("P3D")", R"("PT1H30M")", R"("P2W")"},
+         {R"("P")", R"("PT")", R"("PT1H30S")"});
+  expect(R"({"type": "string", "format": "hostname"})", {R"("a-b.example")"}, {R"("-a")", R"("")"});
+  expect(R"({"type": "string", "format": "ipv4"})", {R"("127.0.0.1")"}, {R"("256.0.0.1")"});
+  expect(R"({"type": "string", "format": "ipv6"})", {R"("1:2:3:4:5:6:7:8")"}, {R"("1:2")"});
+  expect(R"({"type": "string", "format": "uri"})",
+         {R"("https://example.org/a/b.html?q=1#x")", R"("http://localhost:8080")"},
+         {R"("example.org")", R"("http://a b")"});
   expect_error(R"({"type": "string", "minLength": 3, "maxLength": 2})", "no text can satisfy it");
   expect_error(R"({"type": "string", "pattern": "^(aa)+$", "minLength": 3, "maxLength": 3})",
                "no text can satisfy it");

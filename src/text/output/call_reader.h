@@ -35,8 +35,9 @@ class CallReader {
   virtual void finish(CallSink& sink) = 0;
   // Inside arguments, where text that looks like a marker is none.
   virtual bool in_value() const = 0;
-  // A control token came in the middle of the arguments: they end here.
-  virtual void cut(CallSink& sink) = 0;
+  // A control token of the format came in the middle of the arguments: they end here, unless it is
+  // what ends a part of them. Its text is pushed after this.
+  virtual void cut(std::string_view token, CallSink& sink) = 0;
 
   std::string& held() { return held_; }
 

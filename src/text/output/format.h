@@ -67,7 +67,8 @@ bool opens_reasoning(ReasoningFormat format, std::string_view rendered_prompt);
 //   separator (opener ...) ... section_close
 // ARGUMENTS is a JSON object; where `before_key` is not empty it is, for each argument,
 //   before_key KEY after_key VALUE after_value
-// with strings written as they are and other values as JSON.
+// with strings written as they are and other values as JSON. Kimi numbers the calls of a
+// conversation: the 0 in its after_name stands for any number.
 struct CallSyntax {
   std::string_view section_open = {}, opener = {}, before_name = {}, after_name = {},
                    after_arguments = {}, closer = {}, separator = {}, section_close = {};

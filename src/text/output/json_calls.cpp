@@ -26,7 +26,7 @@ class JsonCalls final : public CallReader {
 
   void finish(CallSink& sink) override;
   bool in_value() const override { return in_call(); }
-  void cut(CallSink& sink) override {
+  void cut(std::string_view /*token*/, CallSink& sink) override {
     if (in_call()) finish_call(true, sink);
     state_ = State::after_object;
   }

@@ -52,7 +52,7 @@ class NamedCalls final : public CallReader {
 
   void finish(CallSink& sink) override;
   bool in_value() const override { return in_call(); }
-  void cut(CallSink& sink) override {
+  void cut(std::string_view /*token*/, CallSink& sink) override {
     if (in_call()) end(true, sink);
     is_after_call_ = true;
     state_ = State::between;

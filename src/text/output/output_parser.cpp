@@ -164,7 +164,7 @@ void OutputParser::State::push_control(std::string_view token, std::vector<Outpu
                         std::any_of(markers_.begin(), markers_.end(),
                                     [&](const Known& known) { return known.text == token; });
   if (!is_known) return;
-  if (reader_ != nullptr && reader_->in_value()) reader_->cut(*this);
+  if (reader_ != nullptr && reader_->in_value()) reader_->cut(token, *this);
   for (const char c : token) take(c);
 }
 

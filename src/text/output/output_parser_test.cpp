@@ -451,6 +451,10 @@ TEST(OutputParser, TakesMarkersAsControlTokens) {
                           "!<｜tool▁sep｜>", "f\n```json\n{}\n```", "!<｜tool▁call▁end｜>",
                           "!<｜tool▁calls▁end｜>", "!<｜end▁of▁sentence｜>"}),
             "f({})");
+  EXPECT_EQ(
+      with_control(ToolFormat::glm, {"!<tool_call>", "f\n", "!<arg_key>", "n", "!</arg_key>", "\n",
+                                     "!<arg_value>", "1", "!</arg_value>", "\n", "!</tool_call>"}),
+      "f({\"n\": 1})");
   EXPECT_EQ(with_control(ToolFormat::llama3, {"!<|python_tag|>", "print(1)", "!<|eom_id|>"}),
             "C[<|python_tag|>print(1)]");
   EXPECT_EQ(with_control(ToolFormat::mistral, {"![TOOL_CALLS]", "[]"}, false), "C[[TOOL_CALLS][]]");

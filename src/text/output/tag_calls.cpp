@@ -68,7 +68,8 @@ class TagCalls final : public CallReader {
 
   void finish(CallSink& sink) override;
   bool in_value() const override { return state_ == State::value; }
-  void cut(CallSink& sink) override {
+  void cut(std::string_view token, CallSink& sink) override {
+    if (token == syntax_.value_close) return;
     finish(sink);
     tag_.clear();
     is_after_call_ = true;

@@ -3,6 +3,7 @@
 // function ({"name", "parameters" or "input_schema"}).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -203,7 +203,7 @@ TEST(TokenizerGguf, SaysWhatIsWrong) {
   EXPECT_TRUE(holds(gguf_with("bert", "gpt-2", "a b"), "'bert'"));
   EXPECT_TRUE(holds(gguf_with("gpt2", "nope", "a b"), "'nope'"));
   EXPECT_TRUE(holds(gguf_with("gpt2", "gpt-2", "b a"), "merges [0]"));
-  EXPECT_TRUE(holds(gguf_with("gpt2", "gpt-2", "ab"), "no pair"));
+  EXPECT_TRUE(holds(gguf_with("gpt2", "gpt-2", "ab"), "not a pair"));
   EXPECT_TRUE(holds(gguf_with("llama", "", "a b"), "tokenizer.ggml.scores"));
 }
 
