@@ -73,6 +73,35 @@ def test_claude_code(scripted, folder):
         captures.save("claude_code", f"recorded from {version} by test_agents.py", folder, asked, says, OURS)
 
 
+def responses_usage(one):
+    usage = events(one["reply"])[-1]["response"]["usage"]
+    return usage["input_tokens"] - usage["input_tokens_details"]["cached_tokens"], usage["input_tokens"]
+
+
+def test_codex(scripted, folder):
+    codex = pytest.importorskip("codex_cli_bin").bundled_codex_path()
+    says = [call("exec_command", cmd="cat wheel.txt"), call("get_goal"), DONE]
+    server = scripted((TASK, says[0]), (SLOWLY, says[1]), ("goal", says[2]), (None, "Mill"), threads=2)
+    with Recorder(server.port) as recorder:
+        provider = f'{{name="millrace",base_url="{recorder.url}/v1",wire_api="responses",stream_max_retries=0}}'
+        options = ["-c", "model_provider=millrace", "-c", f"model_providers.millrace={provider}", "-c", "analytics.enabled=false",
+                   "-c", "check_for_update_on_startup=false"]
+        ran = subprocess.run([codex, "exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", "-m", "tiny", *options,
+                              TASK], cwd=folder, env=environment(folder.parent), stdin=subprocess.DEVNULL, capture_output=True,
+                             text=True, timeout=300)
+        asked = recorder.asked("/v1/responses")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    items = [event["item"] for event in map(json.loads, ran.stdout.splitlines()) if event["type"] == "item.completed"]
+    assert [item["aggregated_output"].strip() for item in items if item["type"] == "command_execution"] == [SLOWLY]
+    assert items[-1]["type"] == "agent_message" and items[-1]["text"] == DONE
+    assert len(asked) == 3 and all(one["status"] == 200 for one in asked)
+    for one in asked[1:]:
+        computed, n_prompt = responses_usage(one)
+        assert n_prompt > 2000 and computed < 2 * NEW  # it writes some lines around each result
+    if "MILLRACE_CAPTURE" in os.environ:
+        captures.save("codex", f"recorded from {asked[0]['headers']['user-agent']} by test_agents.py", folder, asked, says, OURS)
+
+
 def test_smolagents(scripted):
     """It writes its own history as text of its own, which is new each time; what came before is not."""
     smolagents = pytest.importorskip("smolagents")
