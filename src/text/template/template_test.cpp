@@ -81,8 +81,9 @@ TEST(Template, ErrorsNameTheLineAndWhatIsMissing) {
   EXPECT_EQ(fault("a\n{{ x.y }}"), "template line 2: 'x' is undefined");
   EXPECT_EQ(fault("\n\n{% if %}{% endif %}"), "template line 3: expected an expression, got %}");
   EXPECT_EQ(fault("{{ {}['a'].b }}"), "template line 1: a dict has no attribute 'a'");
-  EXPECT_EQ(fault("{% include 'x' %}"),
-            "template line 1: {% include %} is not supported: a chat template cannot use other files");
+  EXPECT_EQ(
+      fault("{% include 'x' %}"),
+      "template line 1: {% include %} is not supported: a chat template cannot use other files");
   EXPECT_EQ(render("{% extends 'x' %}").status().code(), Code::unsupported);
   EXPECT_EQ(fault("{{ raise_exception('No system role') }}"), "template line 1: No system role");
   EXPECT_NE(fault("{{ [].append(1) }}").find("append"), std::string::npos);
