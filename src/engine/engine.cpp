@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "kernels/classes.h"
+#include "kernels/sample/op.h"
 #include "tensor/format.h"
 
 namespace millrace {
@@ -150,16 +151,21 @@ Result<std::unique_ptr<Engine>> Engine::load(ModelFile file, Device& device, Tea
   return engine;
 }
 
-std::string Engine::fingerprint() const {
+std::string Engine::step_classes() const {
   std::string text(device_.name());
   for (const std::string_view name : network_->program().lowered().classes())
     text += fmt::format(" {}.{}", name, revision_of(name));
   text += fmt::format(" kv.{}", name_of(options_.kv_type));
-  return hash128(text);
+  return text;
+}
+
+std::string Engine::fingerprint() const {
+  return hash128(
+      fmt::format("{} {}.{}", step_classes(), sample::kBlocks, revision_of(sample::kBlocks)));
 }
 
 std::string Engine::root() const {
-  return hash128(fmt::format("{} {} {} {}", network_->model_hash(), fingerprint(),
+  return hash128(fmt::format("{} {} {} {}", network_->model_hash(), hash128(step_classes()),
                              name_of(options_.kv_type), kPageTokens));
 }
 

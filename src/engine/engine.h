@@ -56,8 +56,8 @@ class Engine {
   const Network& network() const { return *network_; }
   const EngineOptions& options() const { return options_; }
   int64_t n_ctx() const { return options_.n_ctx; }
-  // Bits are the same wherever this is: all numerics classes of the step with their revisions, the
-  // KV type, and on a GPU its architecture.
+  // Tokens are the same wherever this is: all numerics classes of the step and of sampling with
+  // their revisions, the KV type, and on a GPU its architecture.
   std::string fingerprint() const;
   // What a context's KV depends on besides its tokens.
   std::string root() const;
@@ -109,6 +109,7 @@ class Engine {
 
   Engine(Device& device, const EngineOptions& options) : device_(device), options_(options) {}
   Status make_pools(const Config& config);
+  std::string step_classes() const;
   StepBindings bindings(const Config& config) const;
   Sequence& at(int seq);
   const Sequence& at(int seq) const;

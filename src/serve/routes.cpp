@@ -237,7 +237,7 @@ class Routes {
       const auto answering =
           std::make_shared<Answering>(dialect, asked, std::move(head), request.path, reply);
       const Service::Id id = service->ask(
-          std::move(asked), request.tenant,
+          std::move(asked), request.body.size(), request.tenant,
           {[answering](uint64_t seed, const auto& warnings) { answering->queue(seed, warnings); },
            [answering](const AnswerEvent& event) { answering->take(event); }});
       reply->on_gone([service, id] { service->cancel(id); });

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kPublishS = 0.2;
 constexpr size_t kStepsShown = 120;
-constexpr size_t kSessionsKnown = 256;
+constexpr size_t kSessionsKnown = 64;
 // Fewer are computed faster than they are prepared.
 constexpr int64_t kLeastAhead = 8;
 constexpr int kAheadPriority = 1 << 30;
@@ -70,6 +70,7 @@ struct Service::Asked {
   Id id = 0;
   ApiRequest request;
   std::string tenant;
+  size_t n_bytes = 0;
   Listener listener;
   std::atomic<bool> gone = false;
   std::vector<int32_t> dictated;  // by a script
@@ -119,23 +120,29 @@ size_t Service::n_requests() const {
   return asked_.size();
 }
 
-Service::Id Service::ask(ApiRequest request, const std::string& tenant, Listener listener) {
+Service::Id Service::ask(ApiRequest request, size_t n_bytes, const std::string& tenant,
+                         Listener listener) {
   auto asked = std::make_shared<Asked>();
   asked->request = std::move(request);
   asked->tenant = tenant;
+  asked->n_bytes = n_bytes;
   asked->listener = std::move(listener);
   bool is_full = false;
   {
     const std::lock_guard lock(mutex_);
     asked->id = ++last_id_;
-    is_full = asked_.size() >= options_.max_requests || stopping_;
-    if (!is_full) asked_.emplace(asked->id, asked);
+    // One alone is always taken.
+    const bool is_heavy = !asked_.empty() && n_bytes_ + n_bytes > options_.max_bytes;
+    is_full = asked_.size() >= options_.max_requests || is_heavy || stopping_;
+    if (!is_full) {
+      asked_.emplace(asked->id, asked);
+      n_bytes_ += n_bytes;
+    }
   }
   if (!is_full && workers_.push([this, asked] { prepare(asked); })) return asked->id;
   ++metrics_.n_refused;
   asked->fail({.kind = ApiError::Kind::overloaded,
-               .message = fmt::format("{} requests are waiting already; try again in a moment",
-                                      options_.max_requests),
+               .message = "too many requests are waiting already; try again in a moment",
                .retry_after_s = 2});
   forget(asked->id);
   return asked->id;
@@ -143,7 +150,10 @@ Service::Id Service::ask(ApiRequest request, const std::string& tenant, Listener
 
 void Service::forget(Id id) {
   const std::lock_guard lock(mutex_);
-  asked_.erase(id);
+  const auto it = asked_.find(id);
+  if (it == asked_.end()) return;
+  n_bytes_ -= it->second->n_bytes;
+  asked_.erase(it);
 }
 
 void Service::prepare(const std::shared_ptr<Asked>& asked) {

@@ -25,8 +25,9 @@ namespace millrace::serve {
 struct ServiceOptions {
   PrepareOptions prepare = {};
   SchedulerOptions scheduler = {};
-  size_t max_requests = 2048;  // at once, those that wait included
-  Script* script = nullptr;    // what is said instead of what the model would; outlives it
+  size_t max_requests = 2048;            // at once, those that wait included
+  size_t max_bytes = size_t{256} << 20;  // of their bodies; in memory they take a few times as much
+  Script* script = nullptr;  // what is said instead of what the model would; outlives it
 };
 
 // What the engine was doing a moment ago: readable while a step runs.
@@ -55,7 +56,8 @@ class Service {
 
   // From any thread. Events come one at a time, the last of them `done` or `failed`; the first may
   // come before this returns. `tenant` keeps what is remembered apart.
-  Id ask(ApiRequest request, const std::string& tenant, Listener listener);
+  // `n_bytes`: what the request took on the wire.
+  Id ask(ApiRequest request, size_t n_bytes, const std::string& tenant, Listener listener);
   // The client is gone: no event comes any more, once one that is under way is over.
   void cancel(Id id);
 
@@ -103,6 +105,7 @@ class Service {
   std::vector<std::function<void()>> inbox_;  // to be run on the engine's thread
   std::unordered_map<Id, std::shared_ptr<Asked>> asked_;
   Id last_id_ = 0;
+  size_t n_bytes_ = 0;  // of all in asked_
   bool stopping_ = false;
 
   Metrics metrics_;

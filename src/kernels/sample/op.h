@@ -26,6 +26,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "kernels/kernel.h"
 #include "kernels/sample/args.h"
@@ -33,6 +34,7 @@
 namespace millrace::sample {
 
 extern const Op kOp;
+inline constexpr std::string_view kBlocks = "cpu.sample.blocks1024";  // its numerics class
 
 Status validate(const Args& args);
 std::span<const Variant> variants();

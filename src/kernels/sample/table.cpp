@@ -15,8 +15,6 @@ std::string key(const Args& a) {
   return fmt::format("rows={} n={}", a.n_rows, a.n);
 }
 
-constexpr std::string_view kBlocks = "cpu.sample.blocks1024";
-
 constexpr std::array kVariants = {
     Variant{.name = "avx512",
             .isa = Isa::avx512,
