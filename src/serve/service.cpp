@@ -12,6 +12,7 @@ namespace millrace::serve {
 namespace {
 
 constexpr double kPublishS = 0.2;
+constexpr double kStaleS = 2;
 constexpr size_t kStepsShown = 120;
 constexpr size_t kSessionsKnown = 64;
 // Fewer are computed faster than they are prepared.
@@ -488,15 +489,18 @@ void Service::publish() {
   const double passed_s = seconds_between(published_ns_, now);
   view.tokens_per_s =
       static_cast<double>(view.counts.n_drawn - n_drawn_before_) / std::max(passed_s, 1e-3);
-  published_ns_ = now;
+  view.taken_ns = published_ns_ = now;
   n_drawn_before_ = view.counts.n_drawn;
   const std::lock_guard lock(view_mutex_);
   view_ = std::move(view);
 }
 
+// An engine with nothing to do publishes nothing.
 EngineView Service::view() const {
   const std::lock_guard lock(view_mutex_);
-  return view_;
+  EngineView out = view_;
+  if (seconds_between(out.taken_ns, now_ns()) > kStaleS) out.tokens_per_s = 0;
+  return out;
 }
 
 }  // namespace millrace::serve

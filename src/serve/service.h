@@ -38,6 +38,7 @@ struct EngineView {
   PrefixTree::Counts tree = {};
   int64_t n_pages = 0, n_free_pages = 0, n_cached_pages = 0;
   double tokens_per_s = 0;
+  int64_t taken_ns = 0;
 };
 
 class Service {
