@@ -18,7 +18,7 @@ stand_in() { # stand_in NAME: the script on standard input
 
 set_up() { # a fresh tree on a machine that lacks a package and where the caller is root
   rm -rf "$scratch"/*
-  mkdir -p "$bin" "$tree/src" "$tree/cmake" "$tree/tools"
+  mkdir -p "$bin" "$tree/src" "$tree/cmake" "$tree/web" "$tree/tools"
   cp "$repo/run" "$repo/test" "$repo/CMakeLists.txt" "$repo/CMakePresets.json" "$tree"
   cp "$repo/tools/setup.sh" "$tree/tools"
   local tool
@@ -81,7 +81,7 @@ expect "it says what it installs" holds "$err" "installing Debian packages: libf
 expect "it installs that alone" grep -q 'apt-get .*install --no-install-recommends libfmt-dev$' "$calls"
 : >"$calls"
 run "$tree/run"
-expect "without arguments it is chat" holds "$out" "millrace chat"
+expect "without arguments it serves" holds "$out" "millrace serve"
 expect "unchanged, it calls nothing and says nothing" test "$(cat "$calls")$err" = ""
 touch "$tree/src/new.cpp"
 ln -s "$tree/run" "$scratch/millrace"
