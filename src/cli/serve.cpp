@@ -183,9 +183,15 @@ Result<int> run_server(const Options& options) {
     int signal = 0;
     sigwait(&signals, &signal);
     if (stopping.exchange(true)) return;
-    if (signal != SIGUSR1) fmt::print(stderr, "millrace: stopping; requests under way may end\n");
+    fmt::print(stderr, "millrace: stopping; running requests get {:g} s\n", options.drain_s);
+    // A second Ctrl-C ends it at once.
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
     server->stop(options.drain_s);
-    if (serve::Service* service = running.load()) service->stop();
+    serve::Service* service = running.load();
+    if (service == nullptr) std::_Exit(0);  // still loading, and nothing is half done
+    service->stop();
   });
 
   const auto serve_model = [&]() -> Status {
@@ -202,16 +208,20 @@ Result<int> run_server(const Options& options) {
     service_options.script = script.get();
     serve::Service service(model, workers, service_options);
     running = &service;
-    if (stopping) return {};
+    if (stopping) return {};  // the waiter has stopped or will stop it
     api.open(service, session->name());
     print_start(options, *server, *session, service);
     service.run();
     return {};
   };
   const Status status = serve_model();
-  // The waiter may still be waiting, where loading failed.
-  if (!stopping) pthread_kill(waiter.native_handle(), SIGTERM);
-  waiter.join();
+  if (!stopping.exchange(true)) {  // loading failed, and the waiter waits
+    pthread_kill(waiter.native_handle(), SIGTERM);
+    waiter.join();
+    server->stop(0);
+  } else {
+    waiter.join();
+  }
   MILLRACE_TRY(status);
   return 0;
 }

@@ -114,7 +114,32 @@ Service::Service(LanguageModel& model, WorkQueue& workers, ServiceOptions option
   publish();
 }
 
-Service::~Service() = default;
+// What the workers still have of it uses it.
+Service::~Service() {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  for (const auto& [id, asked] : asked_) asked->gone = true;
+  changed_.wait(lock, [&] { return n_tasks_ == 0; });
+}
+
+bool Service::later(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    ++n_tasks_;
+  }
+  const auto finished = [this] {
+    const std::lock_guard lock(mutex_);
+    --n_tasks_;
+    changed_.notify_all();
+  };
+  const bool taken = workers_.push([work = std::move(work), finished] {
+    work();
+    finished();
+  });
+  if (!taken) finished();
+  return taken;
+}
 
 size_t Service::n_requests() const {
   const std::lock_guard lock(mutex_);
@@ -140,7 +165,7 @@ Service::Id Service::ask(ApiRequest request, size_t n_bytes, const std::string& 
       n_bytes_ += n_bytes;
     }
   }
-  if (!is_full && workers_.push([this, asked] { prepare(asked); })) return asked->id;
+  if (!is_full && later([this, asked] { prepare(asked); })) return asked->id;
   ++metrics_.n_refused;
   asked->fail({.kind = ApiError::Kind::overloaded,
                .message = "too many requests are waiting already; try again in a moment",
@@ -180,7 +205,7 @@ void Service::post(std::function<void()> message) {
     const std::lock_guard lock(mutex_);
     inbox_.push_back(std::move(message));
   }
-  changed_.notify_one();
+  changed_.notify_all();
 }
 
 void Service::cancel(Id id) {
@@ -393,7 +418,7 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
     asked->emit(done);
     forget(asked->id);
     if (may_go_on(result) && asked->request.prompts.empty() && asked->choices.size() == 1)
-      workers_.push([this, asked] { go_ahead(asked); });
+      later([this, asked] { go_ahead(asked); });
   };
   return out;
 }
@@ -473,7 +498,7 @@ void Service::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_one();
+  changed_.notify_all();
 }
 
 void Service::publish() {

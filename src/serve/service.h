@@ -69,7 +69,7 @@ class Service {
   const Preparer& preparer() const { return preparer_; }
   const LanguageModel& model() const { return model_; }
   // For what takes time and needs no engine. False: too much waits.
-  bool later(std::function<void()> work) { return workers_.push(std::move(work)); }
+  bool later(std::function<void()> work);
   EngineView view() const;
   const Metrics& metrics() const { return metrics_; }
   size_t n_requests() const;
@@ -107,6 +107,7 @@ class Service {
   std::unordered_map<Id, std::shared_ptr<Asked>> asked_;
   Id last_id_ = 0;
   size_t n_bytes_ = 0;  // of all in asked_
+  int n_tasks_ = 0;     // that the workers have of this service
   bool stopping_ = false;
 
   Metrics metrics_;
