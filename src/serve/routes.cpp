@@ -283,7 +283,7 @@ class Routes {
     const bool wrap = body.contains("add_special") && body["add_special"] == true;
     auto tokens = service.model().tokenizer().encode(body["content"].get<std::string>(), wrap);
     if (!tokens.ok()) return api_error(tokens.status());
-    return Json{{"tokens", tokens.value()}};
+    return Json{{"tokens", tokens.value()}, {"count", tokens->size()}};
   }
 
   static ApiResult<Json> detokenize(const Service& service, const Json& body) {
