@@ -33,7 +33,10 @@ def test_the_document_holds(document, mode):
         @SETTINGS
         @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
         def holds(case):
-            case.call_and_validate(checks=CHECKS, timeout=PATIENCE_S)
+            reply = case.call(timeout=PATIENCE_S)
+            # The document has a stream's body as one text, and schemathesis looks at each event.
+            is_stream = reply.headers.get("content-type", [""])[0].startswith("text/event-stream")
+            case.validate_response(reply, checks=CHECKS[:-1] if is_stream else CHECKS)
 
         try:
             holds()
