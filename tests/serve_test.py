@@ -208,8 +208,10 @@ class Routes(Plain):
             self.assertEqual(model["id"], name.replace("%2F", "/"))
 
     def test_text_to_tokens_and_back(self):
-        tokens = self.server.ask("/tokenize", {"content": "The mill, früher 🙂"})[1]["tokens"]
+        counted = self.server.ask("/tokenize", {"content": "The mill, früher 🙂"})[1]
+        tokens = counted["tokens"]
         self.assertGreater(len(tokens), 3)
+        self.assertEqual(counted["count"], len(tokens))
         self.assertEqual(self.server.ask("/detokenize", {"tokens": tokens})[1]["content"], "The mill, früher 🙂")
         for bad in ([-1], [10**6], ["a"], [1.5], [None], 7, None):
             self.assertEqual(self.server.ask("/detokenize", {"tokens": bad})[0], 400, bad)
