@@ -210,6 +210,10 @@ Result<int> run_server(const Options& options) {
     running = &service;
     if (stopping) return {};  // the waiter has stopped or will stop it
     api.open(service, session->name());
+    if (model.chat_template().needs_date() && !date)
+      fmt::print(stderr,
+                 "millrace: warning: the chat template prints a date: it gets 2025-01-01 unless "
+                 "--template-date sets another\n");
     print_start(options, *server, *session, service);
     service.run();
     return {};

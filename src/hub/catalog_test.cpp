@@ -189,8 +189,8 @@ TEST_F(CatalogTest, APathComesFirst) {
   fs::create_directories(home_ / "empty");
   EXPECT_EQ(path_of(at("here/smollm2-135m.gguf")), at("here/smollm2-135m.gguf"));
   EXPECT_EQ(path_of(at("here")), at("here/smollm2-135m.gguf"));
-  EXPECT_TRUE(holds(path_of(at("two")), "holds 2 models"));
-  EXPECT_TRUE(holds(path_of(at("empty")), "holds no model"));
+  EXPECT_TRUE(holds(path_of(at("two")), "contains 2 models"));
+  EXPECT_TRUE(holds(path_of(at("empty")), "contains no model"));
 }
 
 TEST_F(CatalogTest, AnAmbiguousNameListsTheCandidates) {

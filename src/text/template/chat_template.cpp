@@ -73,6 +73,15 @@ Status check_shape(const ChatInput& input) {
   return {};
 }
 
+// A Wednesday.
+std::tm first_of_2025() {
+  std::tm out{};
+  out.tm_year = 125;
+  out.tm_mday = 1;
+  out.tm_wday = 3;
+  return out;
+}
+
 // reasoning_content is what most templates read, thinking what gpt-oss does.
 void adapt_reasoning(Json& message) {
   Json reasoning;
@@ -110,11 +119,15 @@ bool ChatTemplate::renders(const ChatInput& input, std::string_view wanted,
 }
 
 void ChatTemplate::probe() {
+  for (const bool needs_date : {false, true})
+    for (const bool none_for_tools : {true, false}) {
+      takes_ = {};
+      takes_.needs_date = needs_date;
+      takes_.none_for_tools = none_for_tools;
+      if (probe_content()) return probe_arguments();
+    }
   takes_ = {};
-  if (!probe_content()) {
-    takes_.none_for_tools = false;
-    takes_.none_for_tools = !probe_content();
-  }
+  takes_.needs_date = true;
   probe_arguments();
 }
 
@@ -227,26 +240,25 @@ Result<ChatTemplate::Rendered> ChatTemplate::render(const ChatInput& input,
 
 Result<ChatTemplate::Rendered> ChatTemplate::render_as_is(const ChatInput& input,
                                                           const jinja::Limits& limits) const {
-  return template_.render(
-      limits, input.now.value_or(std::tm{}), [&](jinja::Interpreter& in) -> Status {
-        if (!input.now) in.set_global("strftime_now", jinja::Value());
-        in.set_global("documents", jinja::None{});
-        for (const auto& [name, token] : special_tokens_) {
-          MILLRACE_ASSIGN(jinja::Value value, in.text(token, false));
-          in.set_global(name, std::move(value));
-        }
-        for (const auto& [name, json] : input.variables.items()) {
-          MILLRACE_ASSIGN(jinja::Value value, jinja::from_json(in, json));
-          in.set_global(name, std::move(value));
-        }
-        MILLRACE_ASSIGN(jinja::Value messages, messages_value(in, input.messages));
-        MILLRACE_ASSIGN(jinja::Value tools, jinja::from_json(in, input.tools));
-        in.set_global("messages", std::move(messages));
-        if (!input.tools.is_null() || takes_.none_for_tools)
-          in.set_global("tools", std::move(tools));
-        in.set_global("add_generation_prompt", jinja::Value(input.add_generation_prompt));
-        return {};
-      });
+  const std::tm now = input.now.value_or(first_of_2025());
+  return template_.render(limits, now, [&](jinja::Interpreter& in) -> Status {
+    if (!input.now && !takes_.needs_date) in.set_global("strftime_now", jinja::Value());
+    in.set_global("documents", jinja::None{});
+    for (const auto& [name, token] : special_tokens_) {
+      MILLRACE_ASSIGN(jinja::Value value, in.text(token, false));
+      in.set_global(name, std::move(value));
+    }
+    for (const auto& [name, json] : input.variables.items()) {
+      MILLRACE_ASSIGN(jinja::Value value, jinja::from_json(in, json));
+      in.set_global(name, std::move(value));
+    }
+    MILLRACE_ASSIGN(jinja::Value messages, messages_value(in, input.messages));
+    MILLRACE_ASSIGN(jinja::Value tools, jinja::from_json(in, input.tools));
+    in.set_global("messages", std::move(messages));
+    if (!input.tools.is_null() || takes_.none_for_tools) in.set_global("tools", std::move(tools));
+    in.set_global("add_generation_prompt", jinja::Value(input.add_generation_prompt));
+    return {};
+  });
 }
 
 }  // namespace millrace

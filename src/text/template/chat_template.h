@@ -36,7 +36,7 @@ struct ChatInput {
                                      // documents, ...), or null
   bool add_generation_prompt = true;
   // Local time, for templates that print the date. Without it strftime_now is undefined and they
-  // use what they have instead.
+  // use what they have instead; needs_date() tells those that have nothing.
   std::optional<std::tm> now = {};
 };
 
@@ -54,6 +54,8 @@ class ChatTemplate {
   Result<Rendered> render(const ChatInput& input, const std::atomic<bool>* stop = nullptr) const;
 
   bool is_builtin() const { return is_builtin_; }
+  // It fails without a date: the first of January 2025 where it gets none.
+  bool needs_date() const { return takes_.needs_date; }
 
  private:
   // What the template renders, as probing it showed.
@@ -62,6 +64,7 @@ class ChatTemplate {
     bool object_arguments = true, text_arguments = false;
     bool text_with_calls = true;  // else a message shows its calls only without content (DeepSeek)
     bool none_for_tools = true;
+    bool needs_date = false;
   };
   explicit ChatTemplate(jinja::Template parsed) : template_(std::move(parsed)) {}
   void probe();
