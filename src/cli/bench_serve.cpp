@@ -337,7 +337,8 @@ std::string number_text(double value) {
 }
 
 std::string value_text(const Figure& figure) {
-  return figure.value ? fmt::format("{} {}", number_text(*figure.value), figure.unit) : "-";
+  if (!figure.value) return "-";
+  return number_text(*figure.value) + (figure.unit.empty() ? "" : " " + figure.unit);
 }
 
 std::string target_text(const Figure& figure) {
@@ -353,8 +354,10 @@ std::string verdict(const Figure& figure) {
 }
 
 void print(const Figure& figure) {
-  fmt::print("{:<38} {:>14}  {:<14} {:<12} {}\n", figure.what, value_text(figure),
-             target_text(figure), verdict(figure), figure.note);
+  std::string line = fmt::format("{:<38} {:>14}  {:<14} {:<12} {}", figure.what, value_text(figure),
+                                 target_text(figure), verdict(figure), figure.note);
+  line.resize(line.find_last_not_of(' ') + 1);
+  fmt::print("{}\n", line);
   std::fflush(stdout);
 }
 
