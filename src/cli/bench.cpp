@@ -8,6 +8,7 @@
 #include "cli/bench_chain.h"
 #include "cli/bench_model.h"
 #include "cli/bench_ops.h"
+#include "cli/bench_serve.h"
 #include "cli/bench_trace.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -28,6 +29,7 @@ struct Options {
   std::string device = "cpu", profile;
   std::vector<std::string> compare;
   BenchModelOptions model;
+  std::string url;
   int threads = 0;
   double seconds = 0;
   bool json = false, quick = false, list = false, chain = false;
@@ -281,8 +283,35 @@ int bench_whole(const BenchModelOptions& options) {
   return options.ops ? bench_ops(options) : bench_model(options);
 }
 
+// `bench serve`, where other names would be ops; a model of that name is ./serve.
+bool is_server(const Options& options) {
+  return !options.filter.ops.empty() && options.filter.ops[0] == "serve";
+}
+
+int bench_server(const Options& options) {
+  const auto& names = options.filter.ops;
+  BenchServeOptions out{.url = options.url,
+                        .model = options.model.model,
+                        .threads = options.threads,
+                        .json = options.json,
+                        .quick = options.quick};
+  if (names.size() == 2 && out.model.empty()) out.model = names[1];
+  if (names.size() > 2 || (names.size() == 2 && out.model != names[1]))
+    return fail(error(Code::invalid_argument, "bench serve takes one model"));
+  if (out.url.empty() && out.model.empty())
+    return fail(error(Code::invalid_argument,
+                      "bench serve needs a model to serve, or a server: millrace bench serve -m "
+                      "MODEL, or --url http://127.0.0.1:8080"));
+  return bench_serve(out);
+}
+
 int run_bench(Options& options) {
   if (options.chain) return bench_chain(options.recording, options.json);
+  if (is_server(options)) return bench_server(options);
+  if (!options.url.empty())
+    return fail(error(Code::invalid_argument, "--url belongs to millrace bench serve"));
+  if (!options.model.model.empty() && !options.filter.ops.empty())
+    return fail(error(Code::invalid_argument, "give ops or a model (-m), not both"));
   if (!names_model(options)) {
     if (options.model.ops || !options.model.trace.empty())
       return fail(error(Code::invalid_argument, "{} needs a model: millrace bench MODEL",
@@ -302,8 +331,7 @@ int run_bench(Options& options) {
 void add_model_bench(Command& command, BenchModelOptions& model) {
   Command whole = command.group("Whole model");
   whole.option("-m,--model", model.model, "Path of a model, or a name from 'millrace models'")
-      .type_name("MODEL")
-      .excludes(command.find("op"));
+      .type_name("MODEL");
   whole
       .option("-p,--n-prompt", model.prompts,
               "Prompt lengths in tokens, separated by commas (default: 512)")
@@ -336,10 +364,12 @@ void add_bench(App& app, const std::string& command_line) {
   auto options = std::make_shared<Options>();
   options->recording.command = command_line;
   Command command = app.add(
-      "bench", "Verify kernels and time them against this machine's limits, or time a whole model");
+      "bench",
+      "Verify kernels and time them against this machine's limits, or time a model or a server");
   command
       .option("op", options->filter.ops,
-              "Ops to measure (default: all), or one model, to measure it as a whole")
+              "Ops to measure (default: all), or one model, to measure it as a whole, or 'serve', "
+              "to measure the server")
       .type_name("OP");
   command.option("--case", options->filter.cases, "Only these cases, by name or shell pattern")
       .type_name("CASE");
@@ -371,11 +401,15 @@ void add_bench(App& app, const std::string& command_line) {
                "List what would be measured and which variant would be picked");
   command.flag("--json", options->json, "Print JSON");
   add_model_bench(command, options->model);
+  command.group("Server (millrace bench serve -m MODEL)")
+      .option("--url", options->url, "Measure this server (default: start one from the model)")
+      .type_name("URL");
   Option chain =
       command.flag("--chain", options->chain,
                    "Measure only the matrix products of a whole model, chained on the GPU");
-  for (const char* other : {"op", "--case", "--variant", "--compare", "--device", "--threads",
-                            "--seconds", "--write-profile", "--quick", "--list", "--model"})
+  for (const char* other :
+       {"op", "--case", "--variant", "--compare", "--device", "--threads", "--seconds",
+        "--write-profile", "--quick", "--list", "--model", "--url"})
     chain.excludes(command.find(other));
   command.runs([options] { return run_bench(*options); });
 }
