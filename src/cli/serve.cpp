@@ -9,6 +9,7 @@
 #include <ctime>
 #include <thread>
 
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/model_session.h"
 #include "cli/sampling_options.h"
@@ -107,6 +108,15 @@ sigset_t stop_signals() {
   return set;
 }
 
+// A line for each request that does something; no bodies, no keys.
+void log_request(const serve::RequestEnd& end) {
+  if (end.request.method != "POST" && end.status < 400) return;
+  fmt::print(stderr, "millrace: {} {} {} {} bytes {:.3f} s{} {}{}\n", end.request.method,
+             printable(end.request.path, 100), end.status, end.n_bytes, end.seconds,
+             end.is_gone ? " (client went away)" : "", end.request.id,
+             end.request.tenant.empty() ? "" : " " + end.request.tenant);
+}
+
 serve::HttpServerOptions http_options(const Options& options, serve::Keys keys) {
   serve::HttpServerOptions out;
   out.address = options.host == "localhost" ? "127.0.0.1" : options.host;
@@ -117,6 +127,7 @@ serve::HttpServerOptions http_options(const Options& options, serve::Keys keys) 
   out.allowed_hosts = options.allow_hosts;
   out.allowed_origins = options.allow_origins;
   out.error_body = serve::Api::error_body;
+  out.on_request_end = log_request;
   return out;
 }
 
@@ -208,14 +219,13 @@ Result<int> run_server(const Options& options) {
     service_options.script = script.get();
     serve::Service service(model, workers, service_options);
     running = &service;
-    if (stopping) return {};  // the waiter has stopped or will stop it
-    api.open(service, session->name());
+    if (!stopping) api.open(service, session->name());
     if (model.chat_template().needs_date() && !date)
       fmt::print(stderr,
                  "millrace: warning: the chat template prints a date: it gets 2025-01-01 unless "
                  "--template-date sets another\n");
-    print_start(options, *server, *session, service);
-    service.run();
+    if (!stopping) print_start(options, *server, *session, service);
+    service.run();  // until the waiter stops it
     return {};
   };
   const Status status = serve_model();

@@ -214,12 +214,12 @@ void Engine::close(int seq) {
 }
 
 // Whether each window still has the pages that the row after the first n tokens sees.
-bool Engine::has_seen_pages(const Sequence& s, int64_t n) const {
+bool Engine::has_seen_pages(std::span<const std::vector<int32_t>> pages, int64_t n) const {
   for (size_t group = 0; group < pools_.size(); ++group) {
     const int64_t window = pools_[group].group().window;
     const int64_t first = window == 0 ? 0 : std::max<int64_t>(n - window + 1, 0) / kPageTokens;
     for (int64_t page = first; page < ceil_div(n, kPageTokens); ++page)
-      if (s.pages[group][static_cast<size_t>(page)] < 0) return false;
+      if (pages[group][static_cast<size_t>(page)] < 0) return false;
   }
   return true;
 }
@@ -240,7 +240,7 @@ int64_t Engine::open_last_page(const Sequence& s, int64_t n) {
 int64_t Engine::keep(int seq, int64_t n) {
   Sequence& s = at(seq);
   n = open_last_page(s, std::min(n, static_cast<int64_t>(s.tokens.size())));
-  if (!has_seen_pages(s, n)) n = 0;
+  if (!has_seen_pages(s.pages, n)) n = 0;
   for (size_t group = 0; group < pools_.size(); ++group)
     release_from(s, group, static_cast<size_t>(ceil_div(n, kPageTokens)));
   s.tokens.resize(static_cast<size_t>(n));
@@ -290,7 +290,7 @@ Result<int> Engine::fork(int seq, int64_t n) {
   const Sequence& from = at(seq);
   MILLRACE_CHECK(n >= 0 && n <= static_cast<int64_t>(from.tokens.size()), "the first {} of {}", n,
                  from.tokens.size());
-  if (!has_seen_pages(from, n))
+  if (!has_seen_pages(from.pages, n))
     return error(Code::unavailable, "of the first {} tokens a layer's window has let go", n);
   MILLRACE_ASSIGN(const int copy, open());
   Sequence& to = at(copy);
@@ -309,17 +309,18 @@ Result<int> Engine::open(std::span<const int32_t> prompt, std::string_view salt)
   s.salt = salt;
   const auto found = tree_->find(salt, prompt.first(prompt.empty() ? 0 : prompt.size() - 1));
   int64_t n = found.n;
-  // Where there is no page to copy the last one to, what was remembered is not worth it.
+  // Where there is no page to copy the last one to, it goes on from the last whole page.
   if (!share_pages(s, found.pages, n).ok()) {
     for (size_t group = 0; group < pools_.size(); ++group) release_from(s, group, 0);
-    n = 0;
+    n = n / kPageTokens * kPageTokens;
+    if (!has_seen_pages(found.pages, n) || !share_pages(s, found.pages, n).ok()) n = 0;
   }
   s.tokens.assign(prompt.begin(), prompt.begin() + n);
   return seq;
 }
 
 void Engine::remember(int seq) {
-  const Sequence& s = at(seq);
+  Sequence& s = at(seq);
   MILLRACE_CHECK(s.is_remembered, "sequence {} was not opened for the tree", seq);
   tree_->insert(s.salt, s.tokens, s.pages, true);
 }

@@ -121,7 +121,7 @@ class Engine {
   Status finish_on_device();
   void commit(std::span<const Work> batch);
   void roll_back();
-  bool has_seen_pages(const Sequence& s, int64_t n) const;
+  bool has_seen_pages(std::span<const std::vector<int32_t>> pages, int64_t n) const;
   int64_t open_last_page(const Sequence& s, int64_t n);
   Result<int32_t> take_page(size_t group);
   Result<int32_t> share_page(size_t group, int32_t id, bool whole);

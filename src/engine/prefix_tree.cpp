@@ -131,13 +131,31 @@ PrefixTree::Node& PrefixTree::add(Node* parent, Children& siblings,
   return node;
 }
 
-// Takes references to the pages that the node lacks.
-void PrefixTree::fill(Node& node, std::span<const std::vector<int32_t>> pages, size_t page) {
+// The node takes references to the pages that it lacks; of those that both have the caller gets the
+// node's, unless more is to be written to its own.
+void PrefixTree::settle(Node& node, std::span<std::vector<int32_t>> pages, size_t page) {
+  const bool is_whole = std::ssize(node.tokens) == kPageTokens;
   for (size_t group = 0; group < pools_.size(); ++group) {
-    if (node.pages[group] >= 0 || page >= pages[group].size() || pages[group][page] < 0) continue;
-    node.pages[group] = pages[group][page];
-    pools_[group].retain(node.pages[group]);
+    if (page >= pages[group].size() || pages[group][page] < 0) continue;
+    int32_t& mine = pages[group][page];
+    if (node.pages[group] < 0) {
+      node.pages[group] = mine;
+      pools_[group].retain(mine);
+    } else if (is_whole && mine != node.pages[group]) {
+      pools_[group].retain(node.pages[group]);
+      pools_[group].release(mine);
+      mine = node.pages[group];
+    }
   }
+}
+
+int64_t PrefixTree::n_held(std::string_view salt, std::span<const int32_t> tokens,
+                           size_t group) const {
+  int64_t n = 0;
+  for (const Step& step : walk(salt, tokens))
+    n += step.n == kPageTokens && step.node->pages[group] >= 0 &&
+         pools_[group].references(step.node->pages[group]) > 1;
+  return n;
 }
 
 // Leaves that the node's tokens begin with are no longer the end of anything; they stay where the
@@ -157,7 +175,7 @@ void PrefixTree::drop_beginnings(Children& siblings, Node& node) {
 }
 
 void PrefixTree::insert(std::string_view salt, std::span<const int32_t> tokens,
-                        std::span<const std::vector<int32_t>> pages, bool ends_here) {
+                        std::span<std::vector<int32_t>> pages, bool ends_here) {
   if (tokens.empty()) return;
   const auto root = roots_.try_emplace(std::string(salt)).first;
   Children* siblings = &root->second;
@@ -171,7 +189,7 @@ void PrefixTree::insert(std::string_view salt, std::span<const int32_t> tokens,
     Node& node = is_here ? *found->second : add(parent, *siblings, mine);
     node.salt = root->first;
     if (node.tokens.size() == mine.size()) {
-      fill(node, pages, page);
+      settle(node, pages, page);
       if (!is_here) drop_beginnings(*siblings, node);
     }
     tokens = tokens.subspan(mine.size());

@@ -40,10 +40,15 @@ class PrefixTree {
   // How many tokens that would be, without counting as a use.
   int64_t count(std::string_view salt, std::span<const int32_t> tokens) const;
 
-  // These tokens lie in these pages. `ends_here`: a context may go on from the last of them, so
-  // what the windows before it see is worth keeping.
+  // Of those, the pages of a group that others hold too.
+  int64_t n_held(std::string_view salt, std::span<const int32_t> tokens, size_t group) const;
+
+  // These tokens lie in these pages, on which the caller holds references. Where the tree has whole
+  // pages of the same tokens already, the caller gets those instead of its own: nothing is kept
+  // twice. `ends_here`: a context may go on from the last of them, so what the windows before it
+  // see is worth keeping.
   void insert(std::string_view salt, std::span<const int32_t> tokens,
-              std::span<const std::vector<int32_t>> pages, bool ends_here);
+              std::span<std::vector<int32_t>> pages, bool ends_here);
 
   // Gives up a page of this group that only the tree holds; false where there is none.
   bool make_room(size_t group);
@@ -73,7 +78,7 @@ class PrefixTree {
   int64_t usable(std::span<const Step> path) const;
   bool can_go_on(std::span<const Step> path, int64_t n) const;
   Node& add(Node* parent, Children& siblings, std::span<const int32_t> tokens);
-  void fill(Node& node, std::span<const std::vector<int32_t>> pages, size_t page);
+  void settle(Node& node, std::span<std::vector<int32_t>> pages, size_t page);
   void drop_beginnings(Children& siblings, Node& node);
   void keep_windows(Node* last, int64_t n);
   void touch(Node* node);

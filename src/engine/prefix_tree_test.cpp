@@ -48,7 +48,7 @@ std::vector<int32_t> tokens(int64_t n, int32_t first = 0) {
 TEST(PrefixTree, finds_the_longest_beginning_even_inside_a_page) {
   Pools p({0}, 16);
   PrefixTree tree(p.pools);
-  const Pages pages = p.take(150);
+  Pages pages = p.take(150);
   tree.insert("", tokens(150), pages, true);
   p.give_back(pages);
   EXPECT_EQ(p.pools[0].n_free(), 13);
@@ -66,7 +66,7 @@ TEST(PrefixTree, finds_the_longest_beginning_even_inside_a_page) {
 TEST(PrefixTree, a_longer_context_replaces_the_end_it_went_on_from) {
   Pools p({0}, 16);
   PrefixTree tree(p.pools);
-  const Pages pages = p.take(128);
+  Pages pages = p.take(128);
   tree.insert("", tokens(70), pages, true);
   EXPECT_EQ(tree.counts().n_nodes, 2);
   tree.insert("", tokens(128), pages, false);
@@ -82,7 +82,7 @@ TEST(PrefixTree, a_longer_context_replaces_the_end_it_went_on_from) {
 TEST(PrefixTree, gives_up_the_least_recent_end_first_and_never_what_is_held) {
   Pools p({0}, 8);
   PrefixTree tree(p.pools);
-  const Pages a = p.take(128), b = p.take(128);
+  Pages a = p.take(128), b = p.take(128);
   tree.insert("", tokens(128), a, true);
   tree.insert("", tokens(128, 1000), b, true);
   p.give_back(a);
@@ -99,11 +99,31 @@ TEST(PrefixTree, gives_up_the_least_recent_end_first_and_never_what_is_held) {
   EXPECT_EQ(tree.counts().n_nodes, 0);
 }
 
+// Two sequences computed the same: the second gets the first one's whole pages, and keeps its own
+// last one, which it goes on writing.
+TEST(PrefixTree, keeps_nothing_twice) {
+  Pools p({0}, 16);
+  PrefixTree tree(p.pools);
+  Pages first = p.take(150), second = p.take(150);
+  const int32_t last = second[0][2];
+  tree.insert("", tokens(150), first, true);
+  tree.insert("", tokens(150), second, true);
+  EXPECT_EQ(second[0], (std::vector<int32_t>{first[0][0], first[0][1], last}));
+  EXPECT_EQ(p.pools[0].n_free(), 16 - 4);
+  EXPECT_EQ(tree.n_held("", tokens(150), 0), 2);
+  p.give_back(first);
+  p.give_back(second);
+  EXPECT_EQ(tree.n_held("", tokens(150), 0), 0);
+  EXPECT_EQ(tree.n_reclaimable(0), 3);
+  tree.clear();
+  EXPECT_EQ(p.pools[0].n_free(), 16);
+}
+
 // A window of 100 needs the two or three pages before where a context goes on.
 TEST(PrefixTree, keeps_what_windows_see_where_contexts_end) {
   Pools p({0, 100}, 32);
   PrefixTree tree(p.pools);
-  const Pages pages = p.take(640);
+  Pages pages = p.take(640);
   tree.insert("", std::span<const int32_t>(tokens(640)).first(300), pages, true);
   tree.insert("", tokens(640), pages, true);
   p.give_back(pages);
@@ -152,7 +172,7 @@ TEST(PrefixTree, agrees_with_a_list) {
       tree.clear();
       known.clear();
     }
-    const Pages pages = p.take(std::ssize(stored));
+    Pages pages = p.take(std::ssize(stored));
     tree.insert("", stored, pages, below(2) == 0);
     p.give_back(pages);
     known.push_back(stored);

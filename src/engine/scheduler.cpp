@@ -97,6 +97,7 @@ bool Scheduler::waits_for_another(const Task& task) const {
   int64_t n_known = -1;
   for (const auto& other : running_) {
     if (other->job.salt != task.job.salt || other->request->is_decoding()) continue;
+    if (other->job.priority > task.job.priority) continue;  // who comes first waits for nobody
     const auto theirs = other->request->tokens();
     const auto shared =
         std::mismatch(mine.begin(), mine.end(), theirs.begin(), theirs.end()).first - mine.begin();
@@ -118,9 +119,8 @@ bool Scheduler::has_room(const Task& task) const {
   for (size_t group = 0; group < engine_.n_groups(); ++group) {
     int64_t needed = engine_.n_pages_for(group, n) + 1 + std::ssize(running_);
     if (needed <= engine_.n_free_pages(group)) continue;
-    const int64_t shared = engine_.tree().count(task.job.salt, tokens.first(tokens.size() - 1));
-    if (engine_.n_pages_for(group, n) == (n + kPageTokens - 1) / kPageTokens)
-      needed -= shared / kPageTokens;
+    // What only the tree holds is among the reclaimable, whoever uses it then.
+    needed -= engine_.tree().n_held(task.job.salt, tokens.first(tokens.size() - 1), group);
     if (needed > engine_.n_free_pages(group) + engine_.tree().n_reclaimable(group)) return false;
   }
   return true;
@@ -142,6 +142,7 @@ bool Scheduler::let_in(Tasks::iterator waiting) {
 }
 
 void Scheduler::let_in() {
+  if (is_tight_ && !running_.empty()) return;
   waiting_.sort([&](const auto& a, const auto& b) { return is_before(*a, *b); });
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     const auto next = std::next(it);
@@ -246,6 +247,7 @@ void Scheduler::step() {
   });
   if (status.ok()) {
     ++counts_.n_steps;
+    is_tight_ = false;
     counts_.step_s = static_cast<double>(now_ns() - start_ns) * 1e-9;
   } else if (status.code() != Code::unavailable || running_.size() < 2) {
     for (const Turned& turned : of_) {
@@ -254,6 +256,7 @@ void Scheduler::step() {
     }
   } else {
     move_aside(nullptr);
+    is_tight_ = true;
   }
   after_step(status.ok());
 }

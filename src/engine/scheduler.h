@@ -102,6 +102,7 @@ class Scheduler {
   std::unordered_map<std::string, double> served_;  // tokens of each session, fading
   int64_t faded_ns_ = 0;
   Id last_id_ = 0;
+  bool is_tight_ = false;  // pages ran out, and no step has succeeded since: nobody is let in
   std::vector<LanguageModel::Turn> turns_;
   struct Turned {
     Task* task;

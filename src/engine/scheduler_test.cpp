@@ -280,6 +280,70 @@ TEST(Scheduler, refuses_what_can_never_fit_and_ends_at_what_fits) {
   EXPECT_EQ(outcome.result.n_prompt + outcome.result.n_tokens, 192);
 }
 
+// Two that grow past the memory together take turns, and each gets to its end.
+TEST(Scheduler, two_that_do_not_fit_together_both_end) {
+  Talk probe = Talk::with(1, {.n_ctx = 64});
+  ASSERT_NE(probe.model, nullptr);
+  const int64_t page_bytes =
+      kPageTokens * kv_bytes_per_token(probe.model->engine().config(), DType::f16);
+  Talk talk = Talk::with(1, {.n_ctx = 1024, .max_seqs = 4, .kv_bytes = 12 * page_bytes});
+  Scheduler scheduler(*talk.model, {});
+  Rng rng(1);
+  std::vector<Outcome> outcomes(2);
+  for (Outcome& outcome : outcomes)
+    ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 20), endless(1, 600), outcome)).ok());
+  run(scheduler);
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.result.n_tokens, 600);
+  EXPECT_LT(scheduler.counts().n_moved_aside, 20);
+}
+
+// What was computed before is found again though every page is in use.
+TEST(Scheduler, the_same_again_fits_where_it_fit_once) {
+  Talk probe = Talk::with(1, {.n_ctx = 64});
+  ASSERT_NE(probe.model, nullptr);
+  const int64_t page_bytes =
+      kPageTokens * kv_bytes_per_token(probe.model->engine().config(), DType::f16);
+  Talk talk = Talk::with(1, {.n_ctx = 1024, .max_seqs = 4, .kv_bytes = 12 * page_bytes});
+  Scheduler scheduler(*talk.model, {});
+  Rng rng(1);
+  const auto prompt = random_prompt(rng, 767);
+  for (int i = 0; i < 3; ++i) {
+    Outcome outcome;
+    ASSERT_TRUE(scheduler.submit(job(prompt, endless(1, 1), outcome)).ok());
+    run(scheduler);
+    EXPECT_TRUE(outcome.why.ok()) << outcome.why.message();
+    EXPECT_EQ(outcome.result.n_tokens, 1);
+  }
+  std::vector<Outcome> outcomes(2);
+  const auto shared = random_prompt(rng, 364);
+  for (Outcome& outcome : outcomes)
+    ASSERT_TRUE(scheduler.submit(job(shared, endless(1, 300), outcome)).ok());
+  run(scheduler);
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.result.n_tokens, 300);
+}
+
+// Who is first in line does not wait for a prefix that the last in line computes.
+TEST(Scheduler, nobody_waits_for_who_comes_after) {
+  Talk talk = Talk::with(1, {.n_ctx = 512, .max_seqs = 4, .max_rows = 32});
+  ASSERT_NE(talk.model, nullptr);
+  Scheduler scheduler(*talk.model, {.chunk_tokens = 16});
+  Rng rng(1);
+  const auto shared = random_prompt(rng, 300);
+  Outcome late, urgent;
+  Job last = job(shared, endless(1, 1), late);
+  last.priority = 1000;
+  ASSERT_TRUE(scheduler.submit(std::move(last)).ok());
+  scheduler.step();
+  Job first = job(shared, endless(1, 1), urgent);
+  first.priority = -5;
+  ASSERT_TRUE(scheduler.submit(std::move(first)).ok());
+  while (!urgent.ended) {
+    EXPECT_FALSE(late.ended);
+    scheduler.step();
+  }
+  run(scheduler);
+}
+
 TEST(Scheduler, a_step_that_fails_ends_those_in_it_and_no_others) {
   bool fails = false;
   EngineOptions options{.n_ctx = 128, .max_seqs = 2};

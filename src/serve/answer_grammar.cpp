@@ -169,7 +169,7 @@ std::string grammar_key(const AnswerShape& shape) {
   const ApiRequest& r = shape.request;
   return Json::array({static_cast<int>(r.format.kind), r.format.schema, r.format.strict,
                       has_tools(r) ? r.chat.tools : Json(), static_cast<int>(r.tool_choice.kind),
-                      r.tool_choice.name, r.parallel_calls, shape.in_reasoning})
+                      r.tool_choice.name, r.parallel_calls, shape.in_reasoning, r.prompts.empty()})
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "engine/request.h"
@@ -18,7 +19,8 @@ class AnswerRule final : public TokenRule {
  public:
   explicit AnswerRule(int64_t n_vocab) : bits_(static_cast<size_t>((n_vocab + 31) / 32)) {}
 
-  void hold_to(std::shared_ptr<const grammar::TokenGrammar> grammar);
+  // `prefill`: what the answer begins with already.
+  void hold_to(std::shared_ptr<const grammar::TokenGrammar> grammar, std::string_view prefill);
   // After n tokens of reasoning `close` comes. `inside`: the prompt has opened it.
   void bound_reasoning(int64_t n, int32_t open, int32_t close, bool inside);
   // These tokens, and then an end token, whatever the model would say.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "serve/answer_grammar.h"
+#include "text/grammar/matcher.h"
 #include "text/output/messages.h"
 
 namespace millrace::serve {
@@ -171,7 +172,8 @@ ApiError Preparer::check_length(size_t n_tokens) const {
 Result<std::shared_ptr<const grammar::TokenGrammar>> Preparer::grammar(
     const ApiRequest& request, bool in_reasoning, std::vector<std::string>& warnings) const {
   if (!has_grammar(request)) return std::shared_ptr<const grammar::TokenGrammar>();
-  const AnswerShape shape{request, format_, in_reasoning};
+  static constexpr OutputFormat kPlain;
+  const AnswerShape shape{request, request.prompts.empty() ? format_ : kPlain, in_reasoning};
   const std::string key = grammar_key(shape);
   {
     const std::lock_guard lock(mutex_);
@@ -194,6 +196,20 @@ Result<std::shared_ptr<const grammar::TokenGrammar>> Preparer::grammar(
   return compiled_.insert_or_assign(key, std::move(made)).first->second.grammar;
 }
 
+// A text that is only continued has neither calls nor reasoning.
+ApiError Preparer::compile(const ApiRequest& request, Prepared& out) const {
+  auto compiled = grammar(request, out.output.in_reasoning, out.warnings);
+  if (!compiled.ok()) return api_error(compiled.status());
+  out.grammar = std::move(compiled).value();
+  if (!out.grammar) return {};
+  out.how.ignore_end = false;  // nothing may follow
+  grammar::Matcher matcher(*out.grammar);
+  if (request.prefill.empty() || matcher.accept_text(request.prefill).ok()) return {};
+  return {.kind = ApiError::Kind::invalid_request,
+          .message = "what the answer is to begin with does not fit its format",
+          .param = "messages"};
+}
+
 ApiResult<Prepared> Preparer::prepare(const ApiRequest& request,
                                       const std::atomic<bool>* stop) const {
   Prepared out{.prompts = {}, .how = generation(request)};
@@ -206,9 +222,6 @@ ApiResult<Prepared> Preparer::prepare(const ApiRequest& request,
     out.output.in_reasoning = opens_reasoning(format_.reasoning, rendered->text);
     if (uses_tools(request)) out.output.tools = ToolSet(request.chat.tools);
     out.prompts.push_back(std::move(rendered->tokens));
-    auto compiled = grammar(request, out.output.in_reasoning, out.warnings);
-    if (!compiled.ok()) return api_error(compiled.status());
-    out.grammar = std::move(compiled).value();
   }
   for (const Prompt& prompt : request.prompts) {
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
@@ -221,6 +234,7 @@ ApiResult<Prepared> Preparer::prepare(const ApiRequest& request,
     if (!tokens.ok()) return api_error(tokens.status());
     out.prompts.push_back(std::move(tokens).value());
   }
+  if (ApiError error = compile(request, out); !error.ok()) return error;
   for (const auto& prompt : out.prompts) {
     if (ApiError error = check_length(prompt.size()); !error.ok()) return error;
     if (const Status status = model_.check(prompt, out.how); !status.ok()) return api_error(status);

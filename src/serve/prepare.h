@@ -60,6 +60,7 @@ class Preparer {
   ChatInput chat_input(const ApiRequest& request) const;
   Result<std::shared_ptr<const grammar::TokenGrammar>> grammar(
       const ApiRequest& request, bool in_reasoning, std::vector<std::string>& warnings) const;
+  ApiError compile(const ApiRequest& request, Prepared& out) const;
   Generation generation(const ApiRequest& request) const;
   Status check_bytes(size_t n_bytes) const;
   ApiError check_length(size_t n_tokens) const;

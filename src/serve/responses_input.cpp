@@ -92,9 +92,9 @@ void read_reasoning(const Field& item, Json& messages) {
     if (text.empty() && item[key].given()) text = content_text(item[key]);
   if (text.empty()) return;
   Json& turn = silent_turn(messages);
-  std::string all = turn.value("reasoning_content", "");
-  append_part(all, text);
-  turn["reasoning_content"] = std::move(all);
+  Json& all = turn["reasoning_content"];
+  if (!all.is_string()) all = "";
+  append_part(all.get_ref<std::string&>(), text);
 }
 
 void add_call(Json& messages, const Field& item, std::string name, std::string arguments) {

@@ -17,6 +17,8 @@ namespace millrace::serve {
 namespace {
 
 constexpr size_t kMaxDetokenize = 1 << 20;
+constexpr size_t kReadHere = 64 << 10;  // bytes of a body: about a millisecond
+constexpr size_t kMaxWarnings = 8;
 
 const Dialect& dialect_of(std::string_view path) {
   const auto all = dialects();
@@ -81,8 +83,11 @@ class Answering {
   HttpHeaders headers(uint64_t seed) const {
     HttpHeaders out = {{"X-Millrace-Fingerprint", head_.fingerprint},
                        {"X-Millrace-Seed", std::to_string(seed)}};
-    for (const std::string& warning : warnings_)
-      out.emplace_back("X-Millrace-Warning", printable(warning));
+    for (size_t i = 0; i < std::min(warnings_.size(), kMaxWarnings); ++i)
+      out.emplace_back("X-Millrace-Warning", printable(warnings_[i]));
+    if (warnings_.size() > kMaxWarnings)
+      out.emplace_back("X-Millrace-Warning",
+                       fmt::format("and {} more", warnings_.size() - kMaxWarnings));
     return out;
   }
   static std::string printable(std::string text) {
@@ -192,6 +197,12 @@ class Routes {
     };
   }
 
+  static ApiError busy() {
+    return {.kind = ApiError::Kind::overloaded,
+            .message = "too many requests are waiting already; try again in a moment",
+            .retry_after_s = 1};
+  }
+
   static ApiError loading() {
     return {.kind = ApiError::Kind::overloaded,
             .message = "the model is still being loaded; try again in a moment",
@@ -215,33 +226,45 @@ class Routes {
         .param = "model"};
   }
 
+  // A large body takes long to read: not on a thread that others' sockets need.
   Handler ask(const Dialect& dialect) {
     return [this, &dialect](HttpRequest request, std::shared_ptr<Reply> reply) {
       Service* service = api_.service_.load(std::memory_order_acquire);
       if (service == nullptr) return send_error(*reply, request.path, loading());
-      const auto header = [&](std::string_view name) { return request.header(name); };
-      auto body = parse_body(request.body);
-      if (auto* error = std::get_if<ApiError>(&body))
-        return send_error(*reply, request.path, *error);
-      auto parsed = dialect.parse(std::get<Json>(body), header);
-      if (auto* error = std::get_if<ApiError>(&parsed))
-        return send_error(*reply, request.path, *error);
-      ApiRequest& asked = std::get<ApiRequest>(parsed);
-      if (const ApiError error = check_model(asked.model); !error.ok())
-        return send_error(*reply, request.path, error);
-      if (asked.model.empty()) asked.model = api_.info_.model;
-      AnswerHead head{.id = random_id(),
-                      .model = asked.model,
-                      .created_s = std::time(nullptr),
-                      .fingerprint = api_.fingerprint_};
-      const auto answering =
-          std::make_shared<Answering>(dialect, asked, std::move(head), request.path, reply);
-      const Service::Id id = service->ask(
-          std::move(asked), request.body.size(), request.tenant,
-          {[answering](uint64_t seed, const auto& warnings) { answering->queue(seed, warnings); },
-           [answering](const AnswerEvent& event) { answering->take(event); }});
-      reply->on_gone([service, id] { service->cancel(id); });
+      if (request.body.size() <= kReadHere) return ask(dialect, *service, request, reply);
+      const auto shared = std::make_shared<HttpRequest>(std::move(request));
+      const bool taken = service->later([this, &dialect, service, shared, reply] {
+        if (!reply->is_gone()) ask(dialect, *service, *shared, reply);
+      });
+      if (!taken) send_error(*reply, shared->path, busy());
     };
+  }
+
+  void ask(const Dialect& dialect, Service& service, const HttpRequest& request,
+           const std::shared_ptr<Reply>& reply) {
+    const auto header = [&](std::string_view name) { return request.header(name); };
+    auto body = parse_body(request.body);
+    if (auto* error = std::get_if<ApiError>(&body)) return send_error(*reply, request.path, *error);
+    auto parsed = dialect.parse(std::get<Json>(body), header);
+    if (auto* error = std::get_if<ApiError>(&parsed))
+      return send_error(*reply, request.path, *error);
+    ApiRequest& asked = std::get<ApiRequest>(parsed);
+    if (const ApiError error = check_model(asked.model); !error.ok())
+      return send_error(*reply, request.path, error);
+    if (asked.model.empty()) asked.model = api_.info_.model;
+    // One tenant must not put itself before the others.
+    if (!request.tenant.empty() && !request.is_admin) asked.priority = std::max(asked.priority, 0);
+    AnswerHead head{.id = random_id(),
+                    .model = asked.model,
+                    .created_s = std::time(nullptr),
+                    .fingerprint = api_.fingerprint_};
+    const auto answering =
+        std::make_shared<Answering>(dialect, asked, std::move(head), request.path, reply);
+    const Service::Id id = service.ask(
+        std::move(asked), request.body.size(), request.tenant,
+        {[answering](uint64_t seed, const auto& warnings) { answering->queue(seed, warnings); },
+         [answering](const AnswerEvent& event) { answering->take(event); }});
+    reply->on_gone([&service, id] { service.cancel(id); });
   }
 
   // What takes time goes to the service's own threads.
@@ -260,7 +283,7 @@ class Routes {
                          return send_error(*reply, shared->path, *error);
                        send_json(*reply, std::get<Json>(result));
                      });
-                     if (!taken) send_error(*reply, shared->path, loading());
+                     if (!taken) send_error(*reply, shared->path, busy());
                    }});
   }
 

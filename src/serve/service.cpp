@@ -18,6 +18,7 @@ constexpr size_t kSessionsKnown = 64;
 // Fewer are computed faster than they are prepared.
 constexpr int64_t kLeastAhead = 8;
 constexpr int kAheadPriority = 1 << 30;
+constexpr size_t kMaxAhead = 32;
 
 uint64_t random_bits() {
   thread_local std::mt19937_64 generator{[] {
@@ -81,7 +82,7 @@ struct Service::Asked {
   struct Choice {
     Scheduler::Id job = 0;
     std::unique_ptr<OutputParser> parser;
-    bool in_reasoning = false, is_over = false, has_echoed = false;
+    bool in_reasoning = false, is_over = false, has_echoed = false, is_let_in = false;
     int64_t n_reasoning = 0;
     int64_t last_token_ns = 0;
     std::vector<int32_t> tokens;  // the prompt and what was drawn
@@ -183,6 +184,7 @@ void Service::forget(Id id) {
 }
 
 void Service::prepare(const std::shared_ptr<Asked>& asked) {
+  if (asked->gone) return forget(asked->id);
   if (options_.script != nullptr) {
     const std::string say =
         options_.script->next(asked->request).value_or("(the script has no line for this)");
@@ -218,9 +220,26 @@ void Service::cancel(Id id) {
   }
   asked->gone = true;
   post([this, asked] {
-    for (const Asked::Choice& choice : asked->choices)
-      if (!choice.is_over && choice.job != 0) scheduler_.cancel(choice.job);
+    cancel_jobs(*asked);
     forget(asked->id);
+  });
+}
+
+void Service::cancel_jobs(const Asked& asked) {
+  for (const Asked::Choice& choice : asked.choices)
+    if (!choice.is_over && choice.job != 0) scheduler_.cancel(choice.job);
+}
+
+// What a real request shares with work that was begun ahead, it goes on with itself.
+void Service::take_over(std::span<const int32_t> prompt) {
+  std::erase_if(ahead_, [&](const Ahead& ahead) {
+    const auto n_same =
+        std::mismatch(prompt.begin(), prompt.end(), ahead.prompt.begin(), ahead.prompt.end())
+            .first -
+        prompt.begin();
+    if (n_same < kPageTokens && n_same < std::ssize(ahead.prompt)) return false;
+    scheduler_.cancel(ahead.job);
+    return true;
   });
 }
 
@@ -232,7 +251,10 @@ void Service::submit(Submission submission) {
   prepared.how.sampling.seed = asked->seed;
   const size_t n_choices = prepared.prompts.size() * static_cast<size_t>(asked->request.n);
   asked->choices.resize(n_choices);
-  for (const auto& prompt : prepared.prompts) asked->usage.n_prompt += std::ssize(prompt);
+  for (const auto& prompt : prepared.prompts) {
+    asked->usage.n_prompt += std::ssize(prompt);
+    take_over(prompt);
+  }
   for (size_t i = 0; i < n_choices && !asked->has_failed; ++i) {
     Asked::Choice& choice = asked->choices[i];
     choice.parser = std::make_unique<OutputParser>(prepared.output);
@@ -315,7 +337,7 @@ std::unique_ptr<TokenRule> Service::rule(const Asked& asked, const Prepared& pre
                          close, prepared.output.in_reasoning);
     is_bound = true;
   }
-  if (prepared.grammar) out->hold_to(prepared.grammar);
+  if (prepared.grammar) out->hold_to(prepared.grammar, asked.request.prefill);
   if (!asked.dictated.empty()) out->dictate(asked.dictated, tokenizer.eog().front());
   if (!is_bound && !prepared.grammar && asked.dictated.empty()) return nullptr;
   return out;
@@ -347,10 +369,12 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
     asked->parsed.clear();
   };
 
-  out.on_prompt = [this, asked, index, choice_index,
+  const bool is_first_of_prompt = index % n == 0;
+  out.on_prompt = [this, asked, index, choice_index, is_first_of_prompt,
                    n_prompt = std::ssize(out.prompt)](int64_t n_done) {
+    if (is_first_of_prompt && !std::exchange(asked->choices[index].is_let_in, true))
+      asked->usage.n_cached += n_done;
     if (!std::exchange(asked->is_accepted, true)) {
-      asked->usage.n_cached = n_done;
       asked->usage.queue_s = seconds_between(asked->arrived_ns, now_ns());
       metrics_.queue.add(asked->usage.queue_s);
       const Divergence how = divergence(*asked, asked->choices[index].tokens, n_done);
@@ -401,7 +425,10 @@ Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, 
     choice.is_over = true;
     ++metrics_.finished[static_cast<size_t>(result.finish)];
     note_end(*asked, choice.tokens, result.n_prompt);
-    if (!why.ok()) asked->fail(api_error(why));
+    if (!why.ok()) {
+      asked->fail(api_error(why));
+      post([this, asked] { cancel_jobs(*asked); });
+    }
     asked->usage.n_completion += result.n_tokens;
     asked->usage.n_reasoning += choice.n_reasoning;
     asked->usage.prompt_s = std::max(asked->usage.prompt_s, result.prompt_s);
@@ -431,10 +458,14 @@ void Service::go_ahead(const std::shared_ptr<Asked>& asked) {
     const std::string salt = asked->tenant + '/' + asked->request.salt;
     const int64_t n_new = std::ssize(*tokens) - model_.engine().tree().count(salt, *tokens);
     if (n_new < kLeastAhead) return;
-    Job job{.prompt = std::move(*tokens), .salt = salt, .priority = kAheadPriority};
+    Job job{.prompt = *tokens, .salt = salt, .priority = kAheadPriority};
     job.how.max_tokens = 1;
     job.on_token = [](const TokenEvent&) {};
-    if (scheduler_.submit(std::move(job)).ok()) metrics_.n_ahead += n_new;
+    const auto id = scheduler_.submit(std::move(job));
+    if (!id.ok()) return;
+    metrics_.n_ahead += n_new;
+    if (ahead_.size() >= kMaxAhead) ahead_.erase(ahead_.begin());
+    ahead_.push_back({id.value(), std::move(*tokens)});
   });
 }
 

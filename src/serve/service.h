@@ -86,6 +86,8 @@ class Service {
   std::unique_ptr<TokenRule> rule(const Asked& asked, const Prepared& prepared) const;
   Job job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, size_t index);
   void forget(Id id);
+  void cancel_jobs(const Asked& asked);
+  void take_over(std::span<const int32_t> prompt);
   // Computes what the next prompt of this conversation will have and this answer has not: dropped
   // reasoning, arguments that the template writes in its own way.
   void go_ahead(const std::shared_ptr<Asked>& asked);
@@ -119,6 +121,12 @@ class Service {
   };
   std::unordered_map<std::string, LastTurn> last_turns_;
   uint64_t n_turns_ = 0;
+  // Work that nobody asked for yet.
+  struct Ahead {
+    Scheduler::Id job;
+    std::vector<int32_t> prompt;
+  };
+  std::vector<Ahead> ahead_;
 
   mutable std::mutex view_mutex_;
   EngineView view_;
