@@ -38,7 +38,6 @@ constexpr Sizes kQuick = {.n_warm = 3,
                           .n_long_prompt = 1000,
                           .idle_s = 1};
 
-constexpr double kNone = 0.5;  // the target of what is counted and must not be
 constexpr int64_t kShortPrompt = 16;
 constexpr int kChunk = 64;      // the server's default, said to it all the same
 constexpr int kHolders = 8;     // requests that run while the other open streams wait
@@ -52,8 +51,11 @@ struct Figure {
   bool at_least = false;
   std::string note = {};
 
+  bool is_count() const { return unit.empty(); }  // of what must not be: its target is none
   bool is_missed() const {
-    return value && target && (at_least ? *value < *target : *value >= *target);
+    if (!value || !target) return false;
+    if (is_count()) return *value > *target;
+    return at_least ? *value < *target : *value >= *target;
   }
 };
 
@@ -135,7 +137,7 @@ class Bench {
     for (const auto id : ids) n_bad += is_whole(id, sizes_.n_active_tokens) ? 0 : 1;
     const auto n_tokens = static_cast<double>(sizes_.n_active * sizes_.n_active_tokens);
     return std::vector<Figure>{{fmt::format("{} active streams, errors", sizes_.n_active), n_bad,
-                                "", kNone, false,
+                                "", 0, false,
                                 fmt::format("{} tokens each, {:.0f} tokens/s in all",
                                             sizes_.n_active_tokens, n_tokens / seconds)}};
   }
@@ -164,7 +166,7 @@ class Bench {
     const std::string what = fmt::format("{} open streams", sizes_.n_open);
     return std::vector<Figure>{{what + ", memory", grown_mb, "MB", 100, false,
                                 fmt::format("{} run, others wait", kHolders)},
-                               {what + ", errors", n_bad, "", kNone, false, ""}};
+                               {what + ", errors", n_bad, "", 0, false, ""}};
   }
 
   Result<std::vector<Figure>> long_prompt() {
@@ -343,7 +345,7 @@ std::string value_text(const Figure& figure) {
 
 std::string target_text(const Figure& figure) {
   if (!figure.target) return "";
-  if (*figure.target == kNone) return "none";
+  if (figure.is_count()) return "none";
   return fmt::format("{} {} {}", figure.at_least ? ">=" : "<", number_text(*figure.target),
                      figure.unit);
 }

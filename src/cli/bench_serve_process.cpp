@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -75,7 +76,8 @@ Status ServerProcess::wait_until_it_serves() {
   for (const int64_t start_ns = now_ns(); now_ns() - start_ns < kStartNs; usleep(20000)) {
     const std::string said = text_of(said_);
     const size_t at = said.find(" at http://");
-    if (const size_t end = said.find('\n', at); at != std::string::npos && end != at) {
+    const size_t end = at == std::string::npos ? at : said.find('\n', at);
+    if (end != std::string::npos) {
       url_ = said.substr(at + 4, end - at - 4);
       return {};
     }
