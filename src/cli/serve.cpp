@@ -196,9 +196,11 @@ Result<int> run_server(const Options& options) {
     if (stopping.exchange(true)) return;
     fmt::print(stderr, "millrace: stopping; running requests get {:g} s\n", options.drain_s);
     // A second Ctrl-C ends it at once.
+    sigset_t ctrl_c;
+    sigemptyset(&ctrl_c);
+    sigaddset(&ctrl_c, SIGINT);
     std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGTERM, SIG_DFL);
-    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    pthread_sigmask(SIG_UNBLOCK, &ctrl_c, nullptr);
     server->stop(options.drain_s);
     serve::Service* service = running.load();
     if (service == nullptr) std::_Exit(0);  // still loading, and nothing is half done

@@ -446,8 +446,7 @@ void Engine::release_before_window(Sequence& s) {
 // A GPU's attention walks a list of what the rows ask for, one for each kind of layer. Padding asks
 // for nothing.
 void Engine::list_work() {
-  const int64_t n_padded = network_->program().padded(n_rows_, Count::rows);
-  if (work_.n_shares == 0 || n_padded < attention::kLeastListedRows) return;
+  if (work_.n_shares == 0) return;
   const auto n = static_cast<size_t>(n_rows_);
   for (size_t group = 0; group < pools_.size(); ++group)
     attention::make_list({.sequences = {inputs_.sequences(), n},

@@ -5,7 +5,6 @@
 #include "kernels/attention/floor.h"
 #include "kernels/attention/op.h"
 #include "kernels/attention/plan.h"
-#include "kernels/attention/work.h"
 #include "tensor/format.h"
 #ifdef MILLRACE_CUDA
 #include "kernels/attention/device.h"
@@ -110,8 +109,7 @@ void bind(const Bound& b, Args& a) {
   a.page_stride = b.kv.page_stride;
   a.n_seqs = b.kv.n_seqs;
   a.max_pages = b.kv.max_pages;
-  if (a.n_rows >= kLeastListedRows)
-    a.work = {.list = b.kv.work, .n_shares = b.kv.n_shares, .n_records = b.kv.n_records};
+  a.work = {.list = b.kv.work, .n_shares = b.kv.n_shares, .n_records = b.kv.n_records};
 }
 
 }  // namespace

@@ -27,11 +27,6 @@ struct WorkLimits {
   long long max_rows, max_tokens;  // of a batch; of a sequence
 };
 
-// Steps of fewer rows decode, where the kernel that walks no list reads K and V faster: 13.6
-// against 25.0 us for one row of 8,192 tokens on an H200, while 512 rows of a prompt take 174
-// against 39.
-inline constexpr long long kLeastListedRows = 65;
-
 // What this machine's GPU wants of a list: everything but the list. No shares where it has no
 // kernel that walks one for such heads; an error where a share could be more than a list can say.
 Result<Work> device_work(const WorkLimits& limits);
