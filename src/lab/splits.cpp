@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "lab/bytes.h"
 #include "memory/host.h"
@@ -31,7 +30,7 @@ struct Output {
   std::vector<int> unit = {};
 
   size_t bytes() const { return blank.size(); }
-  bool is_blank() const { return std::memcmp(data, blank.data(), bytes()) == 0; }
+  bool is_blank() const { return std::equal(blank.begin(), blank.end(), data); }
 };
 
 // Bytes that a result has by chance seldom, and never under two salts.
