@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "lab/bytes.h"
 #include "memory/host.h"
