@@ -168,6 +168,7 @@ Result<int> run_server(const Options& options) {
   MILLRACE_ASSIGN(serve::Keys keys, read_keys(options));
   for (const std::string& warning : keys.warnings())
     fmt::print(stderr, "millrace: warning: {}\n", warning);
+  MILLRACE_TRY(validate(serve::overlay({}, sampling_flags(options))));
   MILLRACE_ASSIGN(const std::optional<std::tm> date, read_date(options.template_date));
   std::unique_ptr<serve::Script> script;
   if (!options.script.empty()) {

@@ -77,9 +77,6 @@ class Request {
   const Generated& result() const { return result_; }
   // The prompt and what was drawn.
   std::span<const int32_t> tokens() const { return tokens_; }
-  std::span<const int32_t> prompt() const {
-    return std::span(tokens_).first(static_cast<size_t>(result_.n_prompt));
-  }
 
   // What its sequence lacks before the next token can be drawn: never empty before the end.
   std::span<const int32_t> pending() const;

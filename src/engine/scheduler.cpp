@@ -21,6 +21,9 @@ struct Scheduler::Task {
   int64_t arrived_ns = 0;
   Status failure;
   bool has_run = false;
+  // The one whose prompt it waits for, until that has so many tokens.
+  Id awaited = 0;
+  int64_t until = 0;
 
   int64_t n_done() const {
     return static_cast<int64_t>(request->tokens().size() - request->pending().size());
@@ -91,8 +94,17 @@ bool Scheduler::is_before(const Task& a, const Task& b) const {
   return a.id < b.id;
 }
 
+bool Scheduler::still_waits(const Task& task) const {
+  return std::any_of(running_.begin(), running_.end(), [&](const auto& other) {
+    return other->id == task.awaited && !other->request->is_decoding() &&
+           other->n_done() < task.until;
+  });
+}
+
 // Whether a request that runs will soon have computed a page or more that this one needs too.
-bool Scheduler::waits_for_another(const Task& task) const {
+// Comparing long prompts takes time, so what was found holds until it has come about.
+bool Scheduler::waits_for_another(Task& task) const {
+  if (still_waits(task)) return true;
   const auto mine = task.request->tokens();
   int64_t n_known = -1;
   for (const auto& other : running_) {
@@ -105,7 +117,10 @@ bool Scheduler::waits_for_another(const Task& task) const {
         std::min<int64_t>(shared, std::ssize(mine) - 1) / kPageTokens * kPageTokens;
     if (n_soon <= other->n_done() / kPageTokens * kPageTokens) continue;
     if (n_known < 0) n_known = engine_.tree().count(task.job.salt, mine.first(mine.size() - 1));
-    if (n_soon > n_known) return true;
+    if (n_soon <= n_known) continue;
+    task.awaited = other->id;
+    task.until = n_soon;
+    return true;
   }
   return false;
 }

@@ -74,8 +74,6 @@ class Scheduler {
   const Counts& counts() const { return counts_; }
   // Tokens of one request that the pages can hold when it is alone.
   int64_t capacity() const;
-  size_t n_waiting() const { return waiting_.size(); }
-  size_t n_running() const { return running_.size(); }
 
  private:
   struct Task;
@@ -85,7 +83,8 @@ class Scheduler {
   double attained(const Task& task) const;
   void serve(const Task& task, int64_t n_tokens);
   void fade();
-  bool waits_for_another(const Task& task) const;
+  bool waits_for_another(Task& task) const;
+  bool still_waits(const Task& task) const;
   bool has_room(const Task& task) const;
   void let_in();
   bool let_in(Tasks::iterator waiting);

@@ -2,6 +2,32 @@
 
 namespace millrace::serve {
 
+void AnswerChoice::add(const AnswerEvent& event) {
+  switch (event.kind) {
+    case AnswerEvent::Kind::reasoning:
+      reasoning += event.text;
+      break;
+    case AnswerEvent::Kind::text:
+      text += event.text;
+      break;
+    case AnswerEvent::Kind::call_begin:
+      calls.push_back({.id = event.call_id, .name = event.text});
+      break;
+    case AnswerEvent::Kind::call_arguments:
+      calls[static_cast<size_t>(event.call)].arguments += event.text;
+      break;
+    case AnswerEvent::Kind::tokens:
+      tokens.insert(tokens.end(), event.tokens.begin(), event.tokens.end());
+      break;
+    case AnswerEvent::Kind::finished:
+      finish = event.finish;
+      stop_string = event.stop_string;
+      break;
+    default:
+      break;
+  }
+}
+
 void Answer::add(const AnswerEvent& event) {
   using enum AnswerEvent::Kind;
   if (event.kind == accepted) seed = event.seed;
@@ -12,30 +38,7 @@ void Answer::add(const AnswerEvent& event) {
     return;
   const auto index = static_cast<size_t>(event.choice);
   if (choices.size() <= index) choices.resize(index + 1);
-  AnswerChoice& choice = choices[index];
-  switch (event.kind) {
-    case reasoning:
-      choice.reasoning += event.text;
-      break;
-    case text:
-      choice.text += event.text;
-      break;
-    case call_begin:
-      choice.calls.push_back({.id = event.call_id, .name = event.text});
-      break;
-    case call_arguments:
-      choice.calls[static_cast<size_t>(event.call)].arguments += event.text;
-      break;
-    case tokens:
-      choice.tokens.insert(choice.tokens.end(), event.tokens.begin(), event.tokens.end());
-      break;
-    case finished:
-      choice.finish = event.finish;
-      choice.stop_string = event.stop_string;
-      break;
-    default:
-      break;
-  }
+  choices[index].add(event);
 }
 
 }  // namespace millrace::serve

@@ -66,6 +66,8 @@ struct AnswerChoice {
   std::vector<TokenShown> tokens = {};
   FinishReason finish = FinishReason::end;
   std::string stop_string = {};
+
+  void add(const AnswerEvent& event);
 };
 
 struct Answer {

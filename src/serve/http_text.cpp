@@ -1,13 +1,14 @@
 #include "serve/http_text.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <ctime>
 #include <iterator>
+
+#include "serve/random.h"
 
 namespace millrace::serve {
 namespace {
@@ -165,11 +166,7 @@ bool is_request_id(std::string_view text) {
 }
 
 std::string make_request_id() {
-  std::array<unsigned char, 12> bytes{};
-  (void)!getrandom(bytes.data(), bytes.size(), 0);
-  std::string out = "req_";
-  for (const unsigned char byte : bytes) fmt::format_to(std::back_inserter(out), "{:02x}", byte);
-  return out;
+  return "req_" + random_hex(24);
 }
 
 bool has_no_body(int status) {

@@ -68,8 +68,11 @@ void read_sampling(const Field& body, AskedSampling& out) {
   out.frequency_penalty = body["frequency_penalty"].real(-100, 100);
   for (const char* key : {"repetition_penalty", "repeat_penalty"})  // vLLM's name and llama.cpp's
     if (const auto penalty = body[key].real(1e-3, 1e3)) out.repeat_penalty = penalty;
-  const auto seed = body["seed"].integer(INT64_MIN, INT64_MAX);
-  if (seed && *seed != -1) out.seed = static_cast<uint64_t>(*seed);  // llama.cpp's -1 is "any"
+  if (const Field seed = body["seed"]; seed.given() && seed.json().is_number_unsigned())
+    out.seed = seed.json().get<uint64_t>();
+  else if (const auto signed_seed = seed.integer(INT64_MIN, INT64_MAX);
+           signed_seed && *signed_seed != -1)  // llama.cpp's -1 is "any"
+    out.seed = static_cast<uint64_t>(*signed_seed);
 }
 
 // The names that vLLM, Qwen's own server and OpenRouter gave to the same thing.
@@ -136,7 +139,11 @@ void read_biases(const Field& field, AskedSampling& out) {
     const auto [end, problem] = std::from_chars(id.data(), id.data() + id.size(), token);
     if (problem != std::errc() || end != id.data() + id.size() || token < 0)
       return field.fail(fmt::format("has the key '{}', which is no token id", printable(id, 40)));
-    if (const auto bias = field[id].real(-100, 100)) out.biases.push_back({token, *bias});
+    const double bias = value.is_number() ? value.template get<double>() : 1e9;
+    if (bias >= -100 && bias <= 100)
+      out.biases.push_back({token, static_cast<float>(bias)});
+    else
+      field[id].real(-100, 100);  // says what is wrong; looking a key up takes long among many
   }
 }
 

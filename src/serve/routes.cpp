@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <ctime>
-#include <random>
 
 #include "base/clock.h"
 #include "serve/json_body.h"
 #include "serve/messages.h"
 #include "serve/model_list.h"
 #include "serve/openapi.h"
+#include "serve/random.h"
 #include "serve/web_files.h"
 
 namespace millrace::serve {
@@ -26,14 +26,6 @@ const Dialect& dialect_of(std::string_view path) {
   for (const Dialect& dialect : all)
     if (path.starts_with(dialect.path)) best = &dialect;
   return *best;
-}
-
-std::string random_id() {
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  thread_local std::mt19937_64 generator{std::random_device{}()};
-  std::string out;
-  for (int i = 0; i < 32; ++i) out += kDigits[generator() % 16];
-  return out;
 }
 
 std::string text_of(const Json& json) {
@@ -254,7 +246,7 @@ class Routes {
     if (asked.model.empty()) asked.model = api_.info_.model;
     // One tenant must not put itself before the others.
     if (!request.tenant.empty() && !request.is_admin) asked.priority = std::max(asked.priority, 0);
-    AnswerHead head{.id = random_id(),
+    AnswerHead head{.id = random_hex(32),
                     .model = asked.model,
                     .created_s = std::time(nullptr),
                     .fingerprint = api_.fingerprint_};

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "base/clock.h"
 #include "serve/answer_rule.h"
+#include "serve/random.h"
 
 namespace millrace::serve {
 namespace {
@@ -20,27 +20,10 @@ constexpr int64_t kLeastAhead = 8;
 constexpr int kAheadPriority = 1 << 30;
 constexpr size_t kMaxAhead = 32;
 
-uint64_t random_bits() {
-  thread_local std::mt19937_64 generator{[] {
-    std::random_device device;
-    return (uint64_t{device()} << 32) | device();
-  }()};
-  return generator();
-}
-
-// Of JSON's integers every reader has 53 bits.
-uint64_t random_seed() {
-  return random_bits() >> 11;
-}
-
 // Nine letters and digits where the model's own template wants no more.
 std::string call_id(ToolFormat format) {
-  constexpr std::string_view kLetters =
-      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   const bool is_short = format == ToolFormat::mistral || format == ToolFormat::mistral_args;
-  std::string out = is_short ? "" : "call_";
-  for (int i = 0; i < (is_short ? 9 : 24); ++i) out += kLetters[random_bits() % kLetters.size()];
-  return out;
+  return is_short ? random_letters(9) : "call_" + random_letters(24);
 }
 
 double seconds_between(int64_t from_ns, int64_t to_ns) {
@@ -82,7 +65,7 @@ struct Service::Asked {
   struct Choice {
     Scheduler::Id job = 0;
     std::unique_ptr<OutputParser> parser;
-    bool in_reasoning = false, is_over = false, has_echoed = false, is_let_in = false;
+    bool in_reasoning = false, is_over = false, is_let_in = false;
     int64_t n_reasoning = 0;
     int64_t last_token_ns = 0;
     std::vector<int32_t> tokens;  // the prompt and what was drawn
@@ -95,6 +78,8 @@ struct Service::Asked {
   Usage usage;
   AnswerChoice first;  // what the first choice said
 
+  std::string salt() const { return tenant + '/' + request.salt; }
+  bool wants_tokens() const { return request.sampling.logprob || request.sampling.n_logprobs > 0; }
   void emit(const AnswerEvent& event) {
     if (!gone && !has_failed) listener.on_event(event);
   }
@@ -142,11 +127,6 @@ bool Service::later(std::function<void()> work) {
   return taken;
 }
 
-size_t Service::n_requests() const {
-  const std::lock_guard lock(mutex_);
-  return asked_.size();
-}
-
 Service::Id Service::ask(ApiRequest request, size_t n_bytes, const std::string& tenant,
                          Listener listener) {
   auto asked = std::make_shared<Asked>();
@@ -183,7 +163,7 @@ void Service::forget(Id id) {
   asked_.erase(it);
 }
 
-void Service::prepare(const std::shared_ptr<Asked>& asked) {
+void Service::prepare(const AskedPtr& asked) {
   if (asked->gone) return forget(asked->id);
   if (options_.script != nullptr) {
     const std::string say =
@@ -244,10 +224,10 @@ void Service::take_over(std::span<const int32_t> prompt) {
 }
 
 void Service::submit(Submission submission) {
-  const std::shared_ptr<Asked>& asked = submission.asked;
+  const AskedPtr& asked = submission.asked;
   if (asked->gone) return forget(asked->id);
   Prepared& prepared = submission.prepared;
-  asked->seed = asked->request.sampling.seed.value_or(random_seed());
+  asked->seed = asked->request.sampling.seed.value_or(random_53_bits());
   prepared.how.sampling.seed = asked->seed;
   const size_t n_choices = prepared.prompts.size() * static_cast<size_t>(asked->request.n);
   asked->choices.resize(n_choices);
@@ -308,14 +288,6 @@ AnswerEvent::Kind kind_of(OutputEvent::Kind kind) {
   return AnswerEvent::Kind::text;
 }
 
-void remember(AnswerChoice& answer, const AnswerEvent& event) {
-  using enum AnswerEvent::Kind;
-  if (event.kind == reasoning) answer.reasoning += event.text;
-  if (event.kind == text) answer.text += event.text;
-  if (event.kind == call_begin) answer.calls.push_back({.id = event.call_id, .name = event.text});
-  if (event.kind == call_arguments) answer.calls.back().arguments += event.text;
-}
-
 TokenShown shown(const Sampled& sampled, const Tokenizer& tokenizer) {
   TokenShown out{sampled.token, std::string(tokenizer.piece(sampled.token)), sampled.logprob};
   for (const TokenLogprob& other : sampled.most_likely)
@@ -343,119 +315,120 @@ std::unique_ptr<TokenRule> Service::rule(const Asked& asked, const Prepared& pre
   return out;
 }
 
-Job Service::job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, size_t index) {
+Job Service::job(const AskedPtr& asked, const Prepared& prepared, size_t index) {
   const auto n = static_cast<size_t>(asked->request.n);
-  const auto choice_index = static_cast<int>(index);
-  Job out{.prompt = prepared.prompts[index / n],
+  return {.prompt = prepared.prompts[index / n],
           .how = prepared.how,
           .choice = static_cast<uint32_t>(index % n),
           .rule = rule(*asked, prepared),
           .session = asked->request.session.empty() ? std::string()
                                                     : asked->tenant + '/' + asked->request.session,
-          .salt = asked->tenant + '/' + asked->request.salt,
-          .priority = asked->request.priority};
-
-  const auto give = [this, asked, choice_index](Asked::Choice& choice) {
-    for (OutputEvent& event : asked->parsed) {
-      AnswerEvent out_event{.kind = kind_of(event.kind), .choice = choice_index};
-      out_event.call = std::max(event.call, 0);
-      out_event.text = std::move(event.text);
-      if (event.kind == OutputEvent::Kind::call_begin)
-        out_event.call_id = call_id(preparer_.format().tools);
-      choice.in_reasoning = event.kind == OutputEvent::Kind::reasoning;
-      if (choice_index == 0) remember(asked->first, out_event);
-      asked->emit(out_event);
-    }
-    asked->parsed.clear();
-  };
-
-  const bool is_first_of_prompt = index % n == 0;
-  out.on_prompt = [this, asked, index, choice_index, is_first_of_prompt,
-                   n_prompt = std::ssize(out.prompt)](int64_t n_done) {
-    if (is_first_of_prompt && !std::exchange(asked->choices[index].is_let_in, true))
-      asked->usage.n_cached += n_done;
-    if (!std::exchange(asked->is_accepted, true)) {
-      asked->usage.queue_s = seconds_between(asked->arrived_ns, now_ns());
-      metrics_.queue.add(asked->usage.queue_s);
-      const Divergence how = divergence(*asked, asked->choices[index].tokens, n_done);
-      ++metrics_.diverged[static_cast<size_t>(how)];
-      AnswerEvent event{.kind = AnswerEvent::Kind::accepted};
-      event.seed = asked->seed;
-      event.usage = asked->usage;
-      asked->emit(event);
-    }
-    if (asked->request.echo && !std::exchange(asked->choices[index].has_echoed, true)) {
-      AnswerEvent event{.kind = AnswerEvent::Kind::text, .choice = choice_index};
-      event.text = model_.tokenizer().decode(asked->choices[index].tokens);
-      asked->emit(event);
-    }
-    if (!asked->request.wants_progress) return;
-    AnswerEvent event{.kind = AnswerEvent::Kind::progress};
-    event.n_done = std::min<int64_t>(n_done, n_prompt);
-    event.usage = asked->usage;
-    asked->emit(event);
-  };
-
-  out.on_token = [this, asked, index, choice_index, give](const TokenEvent& token) {
-    Asked::Choice& choice = asked->choices[index];
-    const bool wants_tokens =
-        asked->request.sampling.logprob || asked->request.sampling.n_logprobs > 0;
-    if (token.token != nullptr && wants_tokens) {
-      AnswerEvent event{.kind = AnswerEvent::Kind::tokens, .choice = choice_index};
-      event.tokens.push_back(shown(*token.token, model_.tokenizer()));
-      asked->emit(event);
-    }
-    push(*choice.parser, token, model_.tokenizer(), asked->parsed);
-    if (token.token == nullptr) choice.parser->finish(asked->parsed);
-    const bool was_reasoning = choice.in_reasoning;
-    give(choice);
-    if (token.token == nullptr) return;
-    choice.tokens.push_back(token.token->token);
-    const int64_t now = now_ns();
-    if (choice.last_token_ns == 0)
-      metrics_.first_token.add(seconds_between(asked->arrived_ns, now));
-    else
-      metrics_.between_tokens.add(seconds_between(choice.last_token_ns, now));
-    choice.last_token_ns = now;
-    choice.n_reasoning += was_reasoning || choice.in_reasoning;
-  };
-
-  out.on_end = [this, asked, index, choice_index](const Generated& result, const Status& why) {
-    Asked::Choice& choice = asked->choices[index];
-    choice.is_over = true;
-    ++metrics_.finished[static_cast<size_t>(result.finish)];
-    note_end(*asked, choice.tokens, result.n_prompt);
-    if (!why.ok()) {
-      asked->fail(api_error(why));
-      post([this, asked] { cancel_jobs(*asked); });
-    }
-    asked->usage.n_completion += result.n_tokens;
-    asked->usage.n_reasoning += choice.n_reasoning;
-    asked->usage.prompt_s = std::max(asked->usage.prompt_s, result.prompt_s);
-    asked->usage.completion_s = std::max(asked->usage.completion_s, result.tokens_s);
-    AnswerEvent event{.kind = AnswerEvent::Kind::finished, .choice = choice_index};
-    event.finish = reason_of(result.finish, choice.parser->n_calls() > 0);
-    event.stop_string = result.stop_string;
-    event.usage = asked->usage;
-    asked->emit(event);
-    if (++asked->n_over < asked->choices.size()) return;
-    metrics_.request.add(seconds_between(asked->arrived_ns, now_ns()));
-    AnswerEvent done{.kind = AnswerEvent::Kind::done};
-    done.usage = asked->usage;
-    asked->emit(done);
-    forget(asked->id);
-    if (may_go_on(result) && asked->request.prompts.empty() && asked->choices.size() == 1)
-      later([this, asked] { go_ahead(asked); });
-  };
-  return out;
+          .salt = asked->salt(),
+          .priority = asked->request.priority,
+          .on_token = [this, asked, index](const TokenEvent& token) { take(*asked, index, token); },
+          .on_prompt = [this, asked, index](int64_t n_done) { let_in(*asked, index, n_done); },
+          .on_end = [this, asked, index](const Generated& result,
+                                         const Status& why) { end(asked, index, result, why); }};
 }
 
-void Service::go_ahead(const std::shared_ptr<Asked>& asked) {
+// What the parser made of the last token.
+void Service::give_parsed(Asked& asked, size_t index) {
+  Asked::Choice& choice = asked.choices[index];
+  for (OutputEvent& event : asked.parsed) {
+    AnswerEvent out{.kind = kind_of(event.kind), .choice = static_cast<int>(index)};
+    out.call = std::max(event.call, 0);
+    out.text = std::move(event.text);
+    if (event.kind == OutputEvent::Kind::call_begin)
+      out.call_id = call_id(preparer_.format().tools);
+    choice.in_reasoning = event.kind == OutputEvent::Kind::reasoning;
+    if (index == 0) asked.first.add(out);
+    asked.emit(out);
+  }
+  asked.parsed.clear();
+}
+
+void Service::let_in(Asked& asked, size_t index, int64_t n_done) {
+  Asked::Choice& choice = asked.choices[index];
+  const bool is_new = !std::exchange(choice.is_let_in, true);
+  if (is_new && index % static_cast<size_t>(asked.request.n) == 0) asked.usage.n_cached += n_done;
+  if (!std::exchange(asked.is_accepted, true)) {
+    asked.usage.queue_s = seconds_between(asked.arrived_ns, now_ns());
+    metrics_.queue.add(asked.usage.queue_s);
+    ++metrics_.diverged[static_cast<size_t>(divergence(asked, choice.tokens, n_done))];
+    AnswerEvent event{.kind = AnswerEvent::Kind::accepted};
+    event.seed = asked.seed;
+    event.usage = asked.usage;
+    asked.emit(event);
+  }
+  if (is_new && asked.request.echo) {
+    AnswerEvent event{.kind = AnswerEvent::Kind::text, .choice = static_cast<int>(index)};
+    event.text = model_.tokenizer().decode(choice.tokens);
+    asked.emit(event);
+  }
+  if (!asked.request.wants_progress) return;
+  AnswerEvent event{.kind = AnswerEvent::Kind::progress};
+  event.n_done = n_done;
+  event.usage = asked.usage;
+  asked.emit(event);
+}
+
+void Service::take(Asked& asked, size_t index, const TokenEvent& token) {
+  Asked::Choice& choice = asked.choices[index];
+  if (token.token != nullptr && asked.wants_tokens()) {
+    AnswerEvent event{.kind = AnswerEvent::Kind::tokens, .choice = static_cast<int>(index)};
+    event.tokens.push_back(shown(*token.token, model_.tokenizer()));
+    asked.emit(event);
+  }
+  push(*choice.parser, token, model_.tokenizer(), asked.parsed);
+  if (token.token == nullptr) choice.parser->finish(asked.parsed);
+  const bool was_reasoning = choice.in_reasoning;
+  give_parsed(asked, index);
+  if (token.token == nullptr) return;
+  choice.tokens.push_back(token.token->token);
+  choice.n_reasoning += was_reasoning || choice.in_reasoning;
+  const int64_t now = now_ns();
+  if (choice.last_token_ns == 0)
+    metrics_.first_token.add(seconds_between(asked.arrived_ns, now));
+  else
+    metrics_.between_tokens.add(seconds_between(choice.last_token_ns, now));
+  choice.last_token_ns = now;
+}
+
+void Service::end(const AskedPtr& asked, size_t index, const Generated& result, const Status& why) {
+  Asked::Choice& choice = asked->choices[index];
+  choice.is_over = true;
+  ++metrics_.finished[static_cast<size_t>(result.finish)];
+  note_end(*asked, choice.tokens, result.n_prompt);
+  if (!why.ok()) {
+    asked->fail(api_error(why));
+    post([this, asked] { cancel_jobs(*asked); });
+  }
+  Usage& usage = asked->usage;
+  usage.n_completion += result.n_tokens;
+  usage.n_reasoning += choice.n_reasoning;
+  usage.prompt_s = std::max(usage.prompt_s, result.prompt_s);
+  usage.completion_s = std::max(usage.completion_s, result.tokens_s);
+  AnswerEvent event{.kind = AnswerEvent::Kind::finished, .choice = static_cast<int>(index)};
+  event.finish = reason_of(result.finish, choice.parser->n_calls() > 0);
+  event.stop_string = result.stop_string;
+  event.usage = usage;
+  asked->emit(event);
+  if (++asked->n_over < asked->choices.size()) return;
+  metrics_.request.add(seconds_between(asked->arrived_ns, now_ns()));
+  AnswerEvent done{.kind = AnswerEvent::Kind::done};
+  done.usage = usage;
+  asked->emit(done);
+  forget(asked->id);
+  if (may_go_on(result) && asked->request.prompts.empty() && asked->choices.size() == 1)
+    later([this, asked] { go_ahead(asked); });
+}
+
+void Service::go_ahead(const AskedPtr& asked) {
   auto next = preparer_.next_prompt(asked->request, asked->first);
   if (!next.ok() || next->empty()) return;
   auto tokens = std::make_shared<std::vector<int32_t>>(std::move(next).value());
   post([this, asked, tokens] {
-    const std::string salt = asked->tenant + '/' + asked->request.salt;
+    const std::string salt = asked->salt();
     const int64_t n_new = std::ssize(*tokens) - model_.engine().tree().count(salt, *tokens);
     if (n_new < kLeastAhead) return;
     Job job{.prompt = *tokens, .salt = salt, .priority = kAheadPriority};

@@ -72,25 +72,30 @@ class Service {
   bool later(std::function<void()> work);
   EngineView view() const;
   const Metrics& metrics() const { return metrics_; }
-  size_t n_requests() const;
 
  private:
   struct Asked;
+  using AskedPtr = std::shared_ptr<Asked>;
   struct Submission {
-    std::shared_ptr<Asked> asked;
+    AskedPtr asked;
     Prepared prepared;
   };
 
-  void prepare(const std::shared_ptr<Asked>& asked);
+  void prepare(const AskedPtr& asked);
   void submit(Submission submission);
   std::unique_ptr<TokenRule> rule(const Asked& asked, const Prepared& prepared) const;
-  Job job(const std::shared_ptr<Asked>& asked, const Prepared& prepared, size_t index);
+  Job job(const AskedPtr& asked, const Prepared& prepared, size_t index);
+  // On the engine's thread: a choice is let in or gets on with its prompt, draws, ends.
+  void let_in(Asked& asked, size_t index, int64_t n_done);
+  void take(Asked& asked, size_t index, const TokenEvent& token);
+  void give_parsed(Asked& asked, size_t index);
+  void end(const AskedPtr& asked, size_t index, const Generated& result, const Status& why);
   void forget(Id id);
   void cancel_jobs(const Asked& asked);
   void take_over(std::span<const int32_t> prompt);
   // Computes what the next prompt of this conversation will have and this answer has not: dropped
   // reasoning, arguments that the template writes in its own way.
-  void go_ahead(const std::shared_ptr<Asked>& asked);
+  void go_ahead(const AskedPtr& asked);
   void note_end(const Asked& asked, const std::vector<int32_t>& tokens, int64_t n_prompt);
   Divergence divergence(const Asked& asked, const std::vector<int32_t>& prompt, int64_t n_cached);
   void post(std::function<void()> message);

@@ -39,7 +39,8 @@ def scrub(value, ours, key=""):
     if not isinstance(value, str):
         return value
     is_ours = any(words in value for words in ours) and len(value) <= LONGEST
-    if key in PROSE and len(value) > 24 and not is_ours and not value.startswith("x-anthropic-billing-header:"):
+    is_prose = key == "description" or (key in PROSE and len(value) > 24)
+    if is_prose and not is_ours and not value.startswith("x-anthropic-billing-header:"):
         return filler(value)
     return without_names(value)
 
@@ -52,7 +53,7 @@ def save(name, source, folder, exchanges, says, ours):
                 for one, say in zip(exchanges, says, strict=True)]
     lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in requests)
     text = f'{{"source": {json.dumps(source)}, "requests": [\n{lines}\n]}}\n'
-    (FOLDER / f"{name}.json").write_text(text.replace(str(folder), "/work"))
+    (FOLDER / f"{name}.json").write_text(text.replace(str(folder), "/mill"))
 
 
 def load(path):
