@@ -329,13 +329,13 @@ template <const Format& F, int R>
   At<R> q(p.x.q, p.x.q_stride), dx(p.x.dx, p.x.dx_stride);
   __m256 acc[R] = {};
   const std::byte* block = p.w;
+  tiles16::Ahead ahead = p.ahead;
   for (long long b = 0; b < p.n_blocks; ++b, block += F.at.bytes) {
     asm("" : "+m"(acc));  // they wait in memory
+    if (half == 0) ahead.fetch();
     __m256i sum[R];
 #pragma GCC unroll 8
     for (int g = 0; g < kGroups; ++g) {
-      if (half == 0 && g % 2 == 0 && 64 * g < F.at.bytes)
-        _mm_prefetch(block + kAhead + 64 * g, _MM_HINT_T0);
       const Wide w = widen(signed_at<F>(block, half, g));
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {

@@ -198,6 +198,7 @@ template <const Format& F, int T, int R, int V>
 template <const Format& F, int T, int R>
 void multiply_packed(const Product& p) {
   Sums<T, R, F.has_min> sums(p);
+  tiles16::Ahead ahead = p.ahead;
   const std::byte* tile[T];
 #pragma GCC unroll 8
   for (int t = 0; t < T; ++t) tile[t] = p.w + t * p.n_blocks * F.at.bytes;
@@ -205,12 +206,9 @@ void multiply_packed(const Product& p) {
     __m512i fifth[T];
     __m512 d[T], m[T];
     sums.begin_block();
+    ahead.fetch();
 #pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) {
-#pragma GCC unroll 8
-      for (int i = 0; i < F.at.bytes; i += 128) _mm_prefetch(tile[t] + kAhead + i, _MM_HINT_T0);
-      fifth[t] = fifth_bits<F>(tile[t]);
-    }
+    for (int t = 0; t < T; ++t) fifth[t] = fifth_bits<F>(tile[t]);
     add_pair<F, T, R, 0>(tile, fifth, sums);
     add_pair<F, T, R, 1>(tile, fifth, sums);
     add_pair<F, T, R, 2>(tile, fifth, sums);

@@ -113,17 +113,16 @@ void multiply_packed(const Product& p) {
   constexpr bool kMin = kType != DType::iq4_xs;
   constexpr int kHeaderBytes = kquant_header_bytes(kType), kBlockBytes = kquant_block_bytes(kType);
   Sums<T, R, kMin> sums(p);
+  tiles16::Ahead ahead = p.ahead;
   const std::byte* tile[T];
 #pragma GCC unroll 2
   for (int t = 0; t < T; ++t) tile[t] = p.w + t * p.n_blocks / kBlocks * kquant_super_bytes(kType);
   for (long long s = 0; s < p.n_blocks / kBlocks; ++s) {
     typename Format::Scales scales[T];
 #pragma GCC unroll 2
-    for (int t = 0; t < T; ++t, tile[t - 1] += kHeaderBytes) {
-      fetch<kHeaderBytes>(tile[t]);
-      scales[t].load(nullptr, tile[t], s, 0);
-    }
+    for (int t = 0; t < T; ++t, tile[t - 1] += kHeaderBytes) scales[t].load(nullptr, tile[t], s, 0);
     for (int b = 0; b < kBlocks; ++b) {
+      ahead.fetch();
       sums.begin_block();
 #pragma GCC unroll 8
       for (int v = 0; v < kGroups; ++v) {
@@ -138,7 +137,6 @@ void multiply_packed(const Product& p) {
       __m512 d[T], m[T];
 #pragma GCC unroll 2
       for (int t = 0; t < T; ++t) {
-        fetch<kBlockBytes>(tile[t]);
         tile[t] += kBlockBytes;
         d[t] = scales[t].dw[b];
         if constexpr (kMin)

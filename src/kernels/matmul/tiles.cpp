@@ -111,17 +111,30 @@ struct Panel {
     return static_cast<int>(std::min(n * kOutputs, a.n - tile * kOutputs));
   }
 
+  // While some tiles are multiplied, the next ones' bytes are fetched: each group of rows asks for
+  // a share of them, a few lines with each block.
   void multiply_packed(long long tile, long long tile_end) const {
+    const long long n_groups = ceil_div(n_rows, kernel.max_packed_rows);
     for (; tile < tile_end; tile += kernel.max_packed_tiles) {
       const long long n = std::min<long long>(kernel.max_packed_tiles, tile_end - tile);
+      Ahead ahead = packed_ahead(tile + n, tile_end);
+      const long long n_lines = ceil_div(ahead.end - ahead.at, 64);
+      ahead.n_lines = static_cast<int>(ceil_div(n_lines, n_groups * plan.n_blocks));
       const Product p{.w = packed_at(tile),
                       .n_blocks = plan.n_blocks,
                       .n_live = n_live(tile, n),
                       .first = true};
-      for_each_group(tile, 0, kernel.max_packed_rows, p, [&](const Product& product, int n_group) {
+      for_each_group(tile, 0, kernel.max_packed_rows, p, [&](Product product, int n_group) {
+        product.ahead = ahead;
+        ahead.at += 64 * ahead.n_lines * plan.n_blocks;
         kernel.multiply_packed(product, n_group, static_cast<int>(n));
       });
     }
+  }
+
+  Ahead packed_ahead(long long tile, long long tile_end) const {
+    const long long n = std::min<long long>(kernel.max_packed_tiles, tile_end - tile);
+    return {.at = packed_at(tile), .end = packed_at(tile + n)};
   }
 
   // Tiles [tile, tile + n) over blocks [block, block + n_blocks). While one group after the other

@@ -34,6 +34,16 @@ struct Rows {
   long long extra_stride;
 };
 
+// Bytes that are wanted soon, asked for a few lines with each block.
+struct Ahead {
+  const std::byte *at = nullptr, *end = nullptr;
+  int n_lines = 0;
+
+  [[gnu::always_inline]] void fetch() {
+    for (int i = 0; i < n_lines && at < end; ++i, at += 64) __builtin_prefetch(at, 0, 2);
+  }
+};
+
 // One register block: some rows times some tiles over n_blocks blocks.
 struct Product {
   const std::byte*
@@ -44,6 +54,7 @@ struct Product {
   long long n_blocks;
   int n_live;  // outputs of these tiles that exist
   bool first;  // the sums begin at 0, else at what y holds
+  Ahead ahead = {};
 };
 
 // A one-row product reads kStreams runs of tiles at once: one stream a core leaves a fifth of the
