@@ -373,7 +373,7 @@ TEST(Cli, BenchTimesTheOpsOfAStep) {
         }
       }
       EXPECT_EQ(n_calls, step["calls"]) << table;
-      EXPECT_NEAR(share, 1, 0.5) << table;  // of medians: about one
+      EXPECT_NEAR(share, 1, 1e-6) << table;
     }
   }
   EXPECT_EQ(json["decode"][0]["context"], 5);

@@ -16,8 +16,8 @@
 #include "cli/profile_file.h"
 #include "cli/recorder.h"
 #include "kernels/pick.h"
+#include "lab/measurement.h"
 #include "lab/report.h"
-#include "lab/session.h"
 #include "lab/verdict.h"
 
 namespace millrace::cli {
@@ -97,7 +97,7 @@ Status print_list(const std::vector<lab::PlanItem>& plan, const Options& options
   return {};
 }
 
-nlohmann::json to_json(const lab::SessionResult& result,
+nlohmann::json to_json(const lab::Measurement& result,
                        const std::vector<lab::VerdictRow>& verdicts) {
   auto rows = nlohmann::json::array(), judged = nlohmann::json::array();
   for (const auto& row : result.rows) rows.push_back(lab::to_json(row));
@@ -131,7 +131,7 @@ void print_beaten_floors(const std::vector<lab::Row>& rows) {
 }
 
 // The lines above were printed against the ceilings known then, unless each round had its own.
-void print_notes(const lab::SessionResult& result, const std::vector<lab::PlanItem>& plan) {
+void print_notes(const lab::Measurement& result, const std::vector<lab::PlanItem>& plan) {
   const double change = lab::spread_of(result.before, result.roof);
   const bool probed = std::all_of(result.rows.begin(), result.rows.end(),
                                   [](const lab::Row& row) { return row.probed; });
@@ -149,7 +149,7 @@ void print_notes(const lab::SessionResult& result, const std::vector<lab::PlanIt
                probed ? " (the shares are of loops timed in the same rounds)" : "");
 }
 
-Status write_profile(const Options& options, const lab::SessionResult& result,
+Status write_profile(const Options& options, const lab::Measurement& result,
                      const lab::Target& target, const Machine& machine) {
   if (options.profile.empty()) return {};
   Profile profile = lab::profile_of(result.cases, target);
@@ -174,7 +174,7 @@ Status prepare_comparison(const Options& options, const lab::Target& target,
   return {};
 }
 
-int finish(const Options& options, const lab::SessionResult& result, Recorder& recorder,
+int finish(const Options& options, const lab::Measurement& result, Recorder& recorder,
            const Status& profile) {
   const bool failed = !result.failures.empty();
   recorder.end(result.interrupted ? "interrupted" : failed ? "failed" : "done");
@@ -201,7 +201,7 @@ int measure(const Options& options, const Machine& machine, lab::Target& target,
   const auto& stop = catch_interrupts();
   Progress progress("bench");
   Printer printer(plan, !options.json, recorder);
-  auto result = lab::run_session(target, plan, how, stop, progress, printer);
+  auto result = lab::measure_all(target, plan, how, stop, progress, printer);
   progress.clear();
   if (!result.ok()) {
     recorder.end("failed");

@@ -27,7 +27,7 @@ struct Times {
   }
 };
 
-struct Row {
+struct Timing {
   std::string what;  // prefill or decode
   int64_t n_tokens = 0, context = 0;
   double n_bytes = 0;  // read at least, where that is the bound
@@ -74,8 +74,8 @@ class Bench {
         probe_(probe),
         tokens_(random_tokens(engine.n_ctx(), engine.config().n_vocab)) {}
 
-  Result<Row> prefill(int64_t n) {
-    Row row{.what = "prefill", .n_tokens = n};
+  Result<Timing> prefill(int64_t n) {
+    Timing row{.what = "prefill", .n_tokens = n};
     for (int i = 0; i <= options_.repeats; ++i) {
       MILLRACE_TRY(restart());
       MILLRACE_ASSIGN(const double s, seconds_of([&] { return compute_first(n); }));
@@ -84,11 +84,11 @@ class Bench {
     return row;
   }
 
-  Result<Row> decode(int64_t context) {
-    Row row{.what = "decode",
-            .n_tokens = options_.n_decode,
-            .context = context,
-            .n_bytes = bytes_read(context, options_.n_decode)};
+  Result<Timing> decode(int64_t context) {
+    Timing row{.what = "decode",
+               .n_tokens = options_.n_decode,
+               .context = context,
+               .n_bytes = bytes_read(context, options_.n_decode)};
     for (int i = 0; i < options_.repeats; ++i) {
       MILLRACE_TRY(restart());
       MILLRACE_TRY(compute_first(context));
@@ -152,7 +152,7 @@ class Bench {
   const std::vector<int32_t> tokens_;
 };
 
-void print_row(const Row& row) {
+void print_row(const Timing& row) {
   fmt::print("{:<8} {:>6} {:>8} {:>10.1f} {:>10.1f}", row.what, row.n_tokens, row.context,
              row.tokens_per_s(), static_cast<double>(row.n_tokens) / row.times.median());
   if (row.n_bytes > 0) fmt::print(" {:>8.1f}", row.gbps());
@@ -160,7 +160,7 @@ void print_row(const Row& row) {
   fmt::print("\n");
 }
 
-nlohmann::json to_json(const Row& row) {
+nlohmann::json to_json(const Timing& row) {
   nlohmann::json out = {{"tokens", row.n_tokens},
                         {"context", row.context},
                         {"tok_s", row.tokens_per_s()},
@@ -175,7 +175,7 @@ nlohmann::json to_json(const Row& row) {
 }
 
 struct Report {
-  std::vector<Row> rows;
+  std::vector<Timing> rows;
   double load_s = 0, first_token_s = 0, read_gbps = 0;
   size_t pss_bytes = 0, weight_bytes = 0, token_weight_bytes = 0, llc_bytes = 0;
   int n_lanes = 0;
@@ -200,7 +200,7 @@ void print(const Report& report, const BenchModelOptions& options) {
                report.load_s, report.first_token_s, static_cast<double>(report.pss_bytes) * 1e-6);
     fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10}\n", "", "tokens", "context",
                "best tok/s", "median", "GB/s", "% of floor");
-    for (const Row& row : report.rows) print_row(row);
+    for (const Timing& row : report.rows) print_row(row);
     if (report.weights_fit_cache())
       fmt::print(
           "\nthe weights fit in the last-level cache ({:.0f} MB): the floor is the time to read "
@@ -220,7 +220,7 @@ void print(const Report& report, const BenchModelOptions& options) {
                         {"read_gb_s", report.read_gbps},
                         {"weights_fit_cache", report.weights_fit_cache()},
                         {"noise", report.noise}};
-  for (const Row& row : report.rows) out[row.what].push_back(to_json(row));
+  for (const Timing& row : report.rows) out[row.what].push_back(to_json(row));
   print_json(out);
 }
 
@@ -261,11 +261,11 @@ Result<Report> measure(const BenchModelOptions& options) {
   CeilingProbe probe(session->machine(), session->team());
   Bench bench(engine, seq, options, probe);
   for (const int64_t n : options.prompts) {
-    MILLRACE_ASSIGN(Row prefill, bench.prefill(n));
+    MILLRACE_ASSIGN(Timing prefill, bench.prefill(n));
     report.rows.push_back(std::move(prefill));
   }
   for (const int64_t context : options.contexts) {
-    MILLRACE_ASSIGN(Row decode, bench.decode(context));
+    MILLRACE_ASSIGN(Timing decode, bench.decode(context));
     report.rows.push_back(std::move(decode));
   }
   return report;

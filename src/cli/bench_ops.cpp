@@ -47,6 +47,11 @@ struct Table {
     if (group.variant != variant) group.variant = "several";
     return group;
   }
+  double share(const Group& group) const {
+    double all_us = 0;
+    for (const Group& other : rows) all_us += other.time_us();
+    return group.time_us() / all_us;
+  }
 };
 
 struct StepCost {
@@ -158,23 +163,23 @@ std::string share_text(double share) {
   return share > 0 ? fmt::format("{:.0f} %", 100 * share) : std::string("-");
 }
 
-void print(const Table& table, const StepCost& cost, bool with_shapes) {
+void print(const Table& table, bool with_shapes) {
   size_t width = 13;
   for (const Group& g : table.rows) width = std::max(width, g.variant.size());
   fmt::print("\n{:<13} {:<{}} {:>5} {:>10} {:>7} {:>8} {:>10}{}\n", "op", "variant", width, "calls",
              "us a step", "share", "GB/s", "% of floor", with_shapes ? "  shape" : "");
   for (const Group& g : table.rows)
-    fmt::print(
-        "{:<13} {:<{}} {:>5} {:>10} {:>7} {:>8} {:>10}{}{}\n", g.op, g.variant, width, g.n_calls,
-        lab::short_number(g.time_us()), fmt::format("{:.1f} %", 100 * g.time_us() / cost.fenced()),
-        lab::short_number(g.gbps()), share_text(g.floor_share()), with_shapes ? "  " : "", g.key);
+    fmt::print("{:<13} {:<{}} {:>5} {:>10} {:>7} {:>8} {:>10}{}{}\n", g.op, g.variant, width,
+               g.n_calls, lab::short_number(g.time_us()),
+               fmt::format("{:.1f} %", 100 * table.share(g)), lab::short_number(g.gbps()),
+               share_text(g.floor_share()), with_shapes ? "  " : "", g.key);
 }
 
 void print(const StepCost& cost) {
   fmt::print("\n{} step: {} {} after {} in the context\n", cost.what, cost.n_rows,
              cost.n_rows == 1 ? "token" : "tokens", cost.context);
-  print(cost.by_op, cost, false);
-  print(cost.by_shape, cost, true);
+  print(cost.by_op, false);
+  print(cost.by_shape, true);
   fmt::print(
       "\n{} calls, one at a time: {} us; the whole step as it runs, with {} barriers: {} us "
       "({:.0f} tok/s)\n",
@@ -182,17 +187,13 @@ void print(const StepCost& cost) {
       lab::short_number(cost.step()), 1e6 * static_cast<double>(cost.n_rows) / cost.step());
 }
 
-nlohmann::json to_json(const Table& table, const StepCost& cost) {
+nlohmann::json to_json(const Table& table) {
   auto rows = nlohmann::json::array();
   for (const Group& g : table.rows) {
-    nlohmann::json row = {{"op", g.op},
-                          {"variant", g.variant},
-                          {"calls", g.n_calls},
-                          {"us", g.time_us()},
-                          {"share", g.time_us() / cost.fenced()},
-                          {"bytes", g.bytes},
-                          {"gb_s", g.gbps()},
-                          {"floor_share", g.floor_share()}};
+    nlohmann::json row = {
+        {"op", g.op},        {"variant", g.variant},          {"calls", g.n_calls},
+        {"us", g.time_us()}, {"share", table.share(g)},       {"bytes", g.bytes},
+        {"gb_s", g.gbps()},  {"floor_share", g.floor_share()}};
     if (!g.key.empty()) row["shape"] = g.key;
     rows.push_back(std::move(row));
   }
@@ -200,15 +201,11 @@ nlohmann::json to_json(const Table& table, const StepCost& cost) {
 }
 
 nlohmann::json to_json(const StepCost& cost) {
-  return {{"tokens", cost.n_rows},
-          {"context", cost.context},
-          {"calls", cost.n_calls},
-          {"barriers", cost.n_barriers},
-          {"steps", cost.step_us.size()},
-          {"step_us", cost.step()},
-          {"fenced_us", cost.fenced()},
-          {"ops", to_json(cost.by_op, cost)},
-          {"shapes", to_json(cost.by_shape, cost)}};
+  return {{"tokens", cost.n_rows},           {"context", cost.context},
+          {"calls", cost.n_calls},           {"barriers", cost.n_barriers},
+          {"steps", cost.step_us.size()},    {"step_us", cost.step()},
+          {"fenced_us", cost.fenced()},      {"ops", to_json(cost.by_op)},
+          {"shapes", to_json(cost.by_shape)}};
 }
 
 Result<std::vector<StepCost>> measure(ModelSession& session, const BenchModelOptions& options) {

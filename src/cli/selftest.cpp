@@ -47,15 +47,15 @@ nlohmann::json to_json(const Outcome& o) {
 
 std::vector<Outcome> run_steps(lab::Runner& runner, const Op* only, bool table,
                                const std::atomic<bool>& stop) {
-  const auto steps = lab::selftest_steps(runner, only);
+  const auto tests = lab::variant_tests(runner, only);
   Progress progress("selftest");
   std::vector<Outcome> outcomes;
   if (table) print_header();
-  for (const auto& step : steps) {
+  for (const auto& test : tests) {
     if (stop || (!outcomes.empty() && outcomes.back().device_lost)) break;
-    progress.at(static_cast<double>(outcomes.size()) / static_cast<double>(steps.size()),
-                fmt::format("{}/{} {}", step.op->name, step.variant->name, name_of(step.suite)));
-    outcomes.push_back(test_variant(runner, *step.op, *step.variant, step.suite));
+    progress.at(static_cast<double>(outcomes.size()) / static_cast<double>(tests.size()),
+                fmt::format("{}/{} {}", test.op->name, test.variant->name, name_of(test.suite)));
+    outcomes.push_back(test_variant(runner, *test.op, *test.variant, test.suite));
     progress.clear();
     if (table) print_outcome(outcomes.back());
   }
@@ -106,7 +106,7 @@ int selftest(const Options& options) {
   const Machine machine = find_machine();
   auto runner = lab::make_runner(options.device, machine);
   if (!runner.ok()) return fail(runner.status());
-  if (lab::selftest_steps(**runner, only).empty())
+  if (lab::variant_tests(**runner, only).empty())
     return fail(error(Code::unavailable, "{} has no variant for {}",
                       only == nullptr ? "this build" : only->name, options.device));
   const auto& stop = catch_interrupts();

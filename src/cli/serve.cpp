@@ -71,9 +71,9 @@ Result<int64_t> read_size(const std::string& text) {
   } catch (...) {
     n = 0;
   }
-  std::string unit = text.substr(n);
-  for (const char* ending : {"iB", "B"})
-    if (unit.ends_with(ending)) unit.resize(unit.size() - std::string_view(ending).size());
+  std::string_view unit = std::string_view(text).substr(n);
+  for (const std::string_view ending : {"iB", "B"})
+    if (unit.ends_with(ending)) unit.remove_suffix(ending.size());
   constexpr std::string_view kUnits = "KMGT";
   double factor = 1;
   if (unit.size() == 1 && kUnits.find(unit[0]) != std::string_view::npos)
@@ -139,9 +139,20 @@ std::string sampling_text(const serve::PrepareOptions& options) {
   return out.empty() ? "temperature 0.8, top-k 40, top-p 0.95, min-p 0.05" : out;
 }
 
+// Where a client on this machine finds it.
+std::string url_of(std::string host, int port) {
+  if (host == "0.0.0.0") host = "127.0.0.1";
+  if (host == "::") host = "::1";
+  if (host.find(':') != std::string::npos) host = fmt::format("[{}]", host);
+  return fmt::format("http://{}:{}", host, port);
+}
+
 void print_start(const Options& options, const serve::HttpServer& server, ModelSession& session,
-                 const serve::Service& service) {
-  const std::string url = fmt::format("http://{}:{}", options.host, server.port());
+                 const serve::Service& service, bool has_keys) {
+  const std::string url = url_of(options.host, server.port());
+  const char* header = has_keys ? " -H 'Authorization: Bearer KEY'" : "";
+  const char* token = has_keys ? "KEY" : "none";
+  const char* codex_key = has_keys ? ",env_key=\"MILLRACE_KEY\"" : "";
   const Engine& engine = session.engine();
   fmt::print(stderr,
              "millrace: serving {} at {}\n"
@@ -149,23 +160,25 @@ void print_start(const Options& options, const serve::HttpServer& server, ModelS
              "  tool calls: {}{}\n"
              "  sampling: {}\n"
              "  numerics {}\n\n"
-             "  curl {}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", "
+             "  curl {}/v1/chat/completions{} -d '{{\"messages\": [{{\"role\": \"user\", "
              "\"content\": \"Hello\"}}]}}'\n"
-             "  Claude Code:  ANTHROPIC_BASE_URL={} ANTHROPIC_AUTH_TOKEN=none claude\n"
+             "  Claude Code:  ANTHROPIC_BASE_URL={} ANTHROPIC_AUTH_TOKEN={} claude\n"
              "  Codex:        codex -c model_provider=millrace -c "
              "'model_providers.millrace={{name=\"millrace\",base_url=\"{}/"
-             "v1\",wire_api=\"responses\"}}'\n",
+             "v1\",wire_api=\"responses\"{}}}'\n",
              session.name(), url, service.preparer().options().max_prompt_tokens,
              size_text(engine.kv_bytes()), engine.n_pages() * kPageTokens,
              engine.options().max_seqs, name_of(service.preparer().format().tools),
              service.preparer().format().needs_instructions
                  ? " (the template has no tools: they are described in the system message)"
                  : "",
-             sampling_text(service.preparer().options()), engine.fingerprint(), url, url, url);
+             sampling_text(service.preparer().options()), engine.fingerprint(), url, header, url,
+             token, url, codex_key);
 }
 
 Result<int> run_server(const Options& options) {
   MILLRACE_ASSIGN(serve::Keys keys, read_keys(options));
+  const bool has_keys = !keys.empty();
   for (const std::string& warning : keys.warnings())
     fmt::print(stderr, "millrace: warning: {}\n", warning);
   MILLRACE_TRY(validate(serve::overlay({}, sampling_flags(options))));
@@ -227,7 +240,7 @@ Result<int> run_server(const Options& options) {
       fmt::print(stderr,
                  "millrace: warning: the chat template prints a date: it gets 2025-01-01 unless "
                  "--template-date sets another\n");
-    if (!stopping) print_start(options, *server, *session, service);
+    if (!stopping) print_start(options, *server, *session, service, has_keys);
     service.run();  // until the waiter stops it
     return {};
   };
@@ -284,6 +297,7 @@ void add_serve(App& app) {
               "Prompt tokens computed in a step while others decode (default: 64)")
       .range(1, 8192);
   engine.option("--drain", options->drain_s, "Seconds that running requests get when it stops")
+      .real_range(0, 86400)
       .show_default();
   Command sampling = command.group("Sampling, where a request does not say");
   sampling.option("--temperature,--temp", options->temperature,

@@ -133,7 +133,7 @@ class Engine {
   const EngineOptions options_;
   std::vector<KvPages> pools_;
   std::unique_ptr<PrefixTree> tree_;
-  attention::Work work_;  // how a GPU's attention shares out a step; the lists are in inputs_
+  attention::Spread work_;  // how a GPU's attention shares out a step; the lists are in inputs_
   StepInputs inputs_;
   std::unique_ptr<Network> network_;
   std::vector<Sequence> seqs_;

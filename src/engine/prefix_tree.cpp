@@ -52,15 +52,15 @@ void PrefixTree::clear() {
 
 // Among siblings in order of their tokens, the one with the longest common beginning stands beside
 // the place where the tokens asked for would be.
-std::vector<PrefixTree::Step> PrefixTree::walk(std::string_view salt,
-                                               std::span<const int32_t> tokens) const {
-  std::vector<Step> path;
+std::vector<PrefixTree::Hop> PrefixTree::walk(std::string_view salt,
+                                              std::span<const int32_t> tokens) const {
+  std::vector<Hop> path;
   const auto root = roots_.find(salt);
   if (root == roots_.end()) return path;
   const Children* children = &root->second;
   while (!tokens.empty()) {
     const auto wanted = tokens.first(std::min<size_t>(tokens.size(), kPageTokens));
-    Step best{nullptr, 0};
+    Hop best{nullptr, 0};
     const auto consider = [&](const auto& child) {
       const int64_t n = common(wanted, child.first);
       if (n > best.n) best = {child.second.get(), n};
@@ -77,7 +77,7 @@ std::vector<PrefixTree::Step> PrefixTree::walk(std::string_view salt,
   return path;
 }
 
-bool PrefixTree::can_go_on(std::span<const Step> path, int64_t n) const {
+bool PrefixTree::can_go_on(std::span<const Hop> path, int64_t n) const {
   for (size_t group = 0; group < pools_.size(); ++group) {
     const int64_t window = pools_[group].group().window;
     if (window == 0) continue;  // every node has its page
@@ -88,7 +88,7 @@ bool PrefixTree::can_go_on(std::span<const Step> path, int64_t n) const {
 }
 
 // The end of the path, or the last page border before it where every window has what it sees.
-int64_t PrefixTree::usable(std::span<const Step> path) const {
+int64_t PrefixTree::usable(std::span<const Hop> path) const {
   if (path.empty()) return 0;
   const int64_t n_full = (std::ssize(path) - 1) * kPageTokens;
   int64_t n = n_full + path.back().n;
@@ -101,7 +101,7 @@ int64_t PrefixTree::count(std::string_view salt, std::span<const int32_t> tokens
 }
 
 PrefixTree::Found PrefixTree::find(std::string_view salt, std::span<const int32_t> tokens) {
-  const std::vector<Step> path = walk(salt, tokens);
+  const std::vector<Hop> path = walk(salt, tokens);
   Found out{usable(path), std::vector<std::vector<int32_t>>(pools_.size())};
   if (out.n == 0) return out;
   const int64_t n_pages = n_pages_of(out.n);
@@ -152,9 +152,9 @@ void PrefixTree::settle(Node& node, std::span<std::vector<int32_t>> pages, size_
 int64_t PrefixTree::n_held(std::string_view salt, std::span<const int32_t> tokens,
                            size_t group) const {
   int64_t n = 0;
-  for (const Step& step : walk(salt, tokens))
-    n += step.n == kPageTokens && step.node->pages[group] >= 0 &&
-         pools_[group].references(step.node->pages[group]) > 1;
+  for (const Hop& hop : walk(salt, tokens))
+    n += hop.n == kPageTokens && hop.node->pages[group] >= 0 &&
+         pools_[group].references(hop.node->pages[group]) > 1;
   return n;
 }
 

@@ -69,14 +69,14 @@ class PrefixTree {
   };
   // Keyed by the node's own tokens.
   using Children = std::map<std::span<const int32_t>, std::unique_ptr<Node>, ByTokens>;
-  struct Step {
+  struct Hop {
     Node* node;
     int64_t n;  // of its tokens, how many are those asked for
   };
 
-  std::vector<Step> walk(std::string_view salt, std::span<const int32_t> tokens) const;
-  int64_t usable(std::span<const Step> path) const;
-  bool can_go_on(std::span<const Step> path, int64_t n) const;
+  std::vector<Hop> walk(std::string_view salt, std::span<const int32_t> tokens) const;
+  int64_t usable(std::span<const Hop> path) const;
+  bool can_go_on(std::span<const Hop> path, int64_t n) const;
   Node& add(Node* parent, Children& siblings, std::span<const int32_t> tokens);
   void settle(Node& node, std::span<std::vector<int32_t>> pages, size_t page);
   void drop_beginnings(Children& siblings, Node& node);

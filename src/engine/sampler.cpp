@@ -149,8 +149,8 @@ Result<Sampler> Sampler::make(int64_t n_vocab, const PickFrom& from) {
   out.n_vocab_ = n_vocab;
   out.args_ = {.n_rows = 1, .n = n_vocab};
   MILLRACE_TRY(sample::validate(out.args_));
-  MILLRACE_ASSIGN(const Choice choice, pick(sample::kOp, &out.args_, from));
-  out.variant_ = choice.variant;
+  MILLRACE_ASSIGN(const Picked picked, pick(sample::kOp, &out.args_, from));
+  out.variant_ = picked.variant;
   MILLRACE_TRY(out.prepare(1));
   return out;
 }

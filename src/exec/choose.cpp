@@ -101,10 +101,10 @@ class Chooser {
     ArgsBox args;
     bind_args(spec_, call, {1, 1}, shape_, args);
     MILLRACE_TRY(call.op->validate(args.bytes));
-    MILLRACE_ASSIGN(const Choice choice, pick(*call.op, args.bytes, how_.from));
-    call.numerics = choice.variant->numerics;
-    call.layout = choice.variant->layout;
-    call.is_slow = is_slow(*choice.variant);
+    MILLRACE_ASSIGN(const Picked picked, pick(*call.op, args.bytes, how_.from));
+    call.numerics = picked.variant->numerics;
+    call.layout = picked.variant->layout;
+    call.is_slow = is_slow(*picked.variant);
     const int64_t most = call.count == Count::rows ? how_.max_rows : how_.max_outputs;
     for (const int64_t n : probed_rows(most)) {
       bind_args(spec_, call, {n, n}, shape_, args);

@@ -72,31 +72,31 @@ const Variant* Force::variant_for(const Op& op) const {
   return found == choices_.end() ? nullptr : found->second;
 }
 
-Result<Choice> pick(const Op& op, const void* args, const PickFrom& from) {
+Result<Picked> pick(const Op& op, const void* args, const PickFrom& from) {
   if (const Variant* forced = from.force.variant_for(op)) {
     if (!usable(*forced, args, from)) return refused(op, *forced, args, from);
-    return Choice{&op, forced, "forced by MILLRACE_FORCE"};
+    return Picked{&op, forced, "forced by MILLRACE_FORCE"};
   }
   const Variant* first = first_usable(op, args, from);
   if (first == nullptr)
     return error(Code::unsupported, "no variant of {} takes {} on this machine", op.name,
                  op.key(args));
   const std::string_view wanted = from.profile.variant_for(op.name, op.key(args));
-  if (wanted.empty()) return Choice{&op, first, "first in the table"};
+  if (wanted.empty()) return Picked{&op, first, "first in the table"};
   const Variant* measured = variant_named(op, wanted);
   if (measured == nullptr || !usable(*measured, args, from))
-    return Choice{&op, first,
+    return Picked{&op, first,
                   fmt::format("first in the table; the profile's {} is not usable here", wanted)};
   if (measured->numerics != first->numerics)
-    return Choice{&op, first,
+    return Picked{&op, first,
                   fmt::format("first in the table; the profile's {} is of another class", wanted)};
-  return Choice{&op, measured, "fastest in the profile"};
+  return Picked{&op, measured, "fastest in the profile"};
 }
 
-std::string describe(const Choice& choice, const void* args) {
-  return fmt::format("{} [{}]: {} (class {}, layout {}): {}", choice.op->name, choice.op->key(args),
-                     choice.variant->name, choice.variant->numerics, choice.variant->layout,
-                     choice.reason);
+std::string describe(const Picked& picked, const void* args) {
+  return fmt::format("{} [{}]: {} (class {}, layout {}): {}", picked.op->name, picked.op->key(args),
+                     picked.variant->name, picked.variant->numerics, picked.variant->layout,
+                     picked.reason);
 }
 
 bool is_slow(const Variant& variant) {

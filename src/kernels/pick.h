@@ -27,14 +27,14 @@ class Force {
   std::map<const Op*, const Variant*> choices_;
 };
 
-struct Choice {
+struct Picked {
   const Op* op = nullptr;
   const Variant* variant = nullptr;
   std::string reason;  // "forced", "profile", "first in the table", ...
 };
 
 // "rmsnorm [rows=1 n=576]: avx2 (class cpu.rmsnorm.lanes16, layout plain): first in the table"
-std::string describe(const Choice& choice, const void* args);
+std::string describe(const Picked& picked, const void* args);
 
 enum class DeviceKind { cpu, cuda };
 
@@ -46,7 +46,7 @@ struct PickFrom {
 };
 
 // Fails when nothing accepts the args, or a forced variant does not.
-Result<Choice> pick(const Op& op, const void* args, const PickFrom& from);
+Result<Picked> pick(const Op& op, const void* args, const PickFrom& from);
 
 // Whether a variant is plain loops (`reference`, `scalar`): right on every machine, and many times
 // slower than the others, so whoever runs one says so.

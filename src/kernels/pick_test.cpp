@@ -16,7 +16,7 @@ class Pick : public testing::Test {
   Force force;
 
   Pick() { machine.isas = {Isa::generic, Isa::avx2, Isa::avx512}; }
-  Result<Choice> choose() { return pick(op, &args, {machine, profile, force}); }
+  Result<Picked> choose() { return pick(op, &args, {machine, profile, force}); }
   void force_to(std::string_view text) {
     auto parsed = Force::parse(text);
     ASSERT_TRUE(parsed.ok()) << parsed.status().message();

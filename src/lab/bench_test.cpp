@@ -6,9 +6,9 @@
 
 #include "kernels/matmul/op.h"
 #include "lab/bytes.h"
+#include "lab/measurement.h"
 #include "lab/ring.h"
 #include "lab/selftest.h"
-#include "lab/session.h"
 #include "lab/toy_op_test.h"
 #include "lab/verdict.h"
 
@@ -108,7 +108,7 @@ TEST_F(Bench, ALostDeviceEndsTheSession) {
   Progress progress("bench");
   Silent silent;
   const std::vector<PlanItem> plan = {toy::item({"twice"}), toy::item({"again"})};
-  auto result = run_session(breaking, plan, short_options(), stop, progress, silent);
+  auto result = measure_all(breaking, plan, short_options(), stop, progress, silent);
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_TRUE(result->device_lost);
   EXPECT_FALSE(result->complete());

@@ -12,13 +12,13 @@ struct Host {
   std::unique_ptr<Runner> runner = cpu_runner(machine);
 };
 
-std::string label(const testing::TestParamInfo<Step>& info) {
-  const auto& step = info.param;
-  return fmt::format("{}_{}_{}", step.op->name, step.variant->name,
-                     step.suite == Suite::conformance ? "conforms" : "keeps_promise1");
+std::string label(const testing::TestParamInfo<VariantTest>& info) {
+  const auto& test = info.param;
+  return fmt::format("{}_{}_{}", test.op->name, test.variant->name,
+                     test.suite == Suite::conformance ? "conforms" : "keeps_promise1");
 }
 
-class Kernels : public testing::TestWithParam<Step> {};
+class Kernels : public testing::TestWithParam<VariantTest> {};
 
 TEST_P(Kernels, Hold) {
   const auto [op, variant, suite] = GetParam();
@@ -30,7 +30,7 @@ TEST_P(Kernels, Hold) {
   for (const auto& failure : outcome.failures) ADD_FAILURE() << failure;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(selftest_steps(*Host().runner)), label);
+INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(variant_tests(*Host().runner)), label);
 
 }  // namespace
 }  // namespace millrace::lab

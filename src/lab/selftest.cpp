@@ -66,17 +66,17 @@ Outcome test_variant(Runner& runner, const Op& op, const Variant& variant, Suite
   return out;
 }
 
-std::vector<Step> selftest_steps(const Runner& runner, const Op* only) {
-  std::vector<Step> steps;
+std::vector<VariantTest> variant_tests(const Runner& runner, const Op* only) {
+  std::vector<VariantTest> tests;
   for (const Op* op : ops()) {
     if (only != nullptr && op != only) continue;
     for (const Variant& variant : op->variants()) {
       if (!runner.owns(variant)) continue;
-      steps.push_back({op, &variant, Suite::conformance});
-      if (variant.numerics != kReference) steps.push_back({op, &variant, Suite::promise1});
+      tests.push_back({op, &variant, Suite::conformance});
+      if (variant.numerics != kReference) tests.push_back({op, &variant, Suite::promise1});
     }
   }
-  return steps;
+  return tests;
 }
 
 }  // namespace millrace::lab

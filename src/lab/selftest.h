@@ -43,7 +43,7 @@ struct Outcome {
 Outcome test_variant(Runner& runner, const Op& op, const Variant& variant, Suite suite,
                      uint64_t seed = kSelftestSeed);
 
-struct Step {
+struct VariantTest {
   const Op* op;
   const Variant* variant;
   Suite suite;
@@ -51,6 +51,6 @@ struct Step {
 
 // Everything there is to test on a device, in table order; of one op, or of all when null. The
 // reference promises no bits, so promise 1 is not asked of it.
-std::vector<Step> selftest_steps(const Runner& runner, const Op* only = nullptr);
+std::vector<VariantTest> variant_tests(const Runner& runner, const Op* only = nullptr);
 
 }  // namespace millrace::lab

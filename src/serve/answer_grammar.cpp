@@ -101,7 +101,22 @@ class Composer {
     return builder_.sequence(pieces);
   }
 
+  // A name stands in a string, a tag or a line, as the format has it: nothing in it may end those.
+  Result<Piece> name(const Json& tool, size_t index) {
+    const std::string out = name_of_tool(tool);
+    const auto ends = [](char c) {
+      return static_cast<unsigned char>(c) < 0x20 ||
+             std::string_view("\"\\<>").find(c) != std::string_view::npos;
+    };
+    if (std::any_of(out.begin(), out.end(), ends))
+      return error(Code::invalid_argument,
+                   "tools[{}].function.name: calls of a tool with such a name cannot be enforced",
+                   index);
+    return builder_.literal(out);
+  }
+
   Result<Piece> call(const Json& tool, size_t index) {
+    MILLRACE_ASSIGN(const Piece called, name(tool, index));
     const Json& function = function_of(tool);
     const Json any = {{"type", "object"}};
     const bool strict = is_strict(tool);
@@ -112,10 +127,9 @@ class Composer {
     if (!arguments.ok())
       return error(arguments.status().code(), "tools[{}].function.parameters: {}", index,
                    arguments.status().message());
-    return builder_.sequence({spelled(syntax_.opener), spelled(syntax_.before_name),
-                              builder_.literal(name_of_tool(tool)), spelled(syntax_.after_name),
-                              arguments.value(), spelled(syntax_.after_arguments),
-                              spelled(syntax_.closer)});
+    return builder_.sequence({spelled(syntax_.opener), spelled(syntax_.before_name), called,
+                              spelled(syntax_.after_name), arguments.value(),
+                              spelled(syntax_.after_arguments), spelled(syntax_.closer)});
   }
 
   Result<Piece> calls() {

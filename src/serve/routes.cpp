@@ -371,6 +371,9 @@ class Routes {
   }
   void model(const Service& service, const HttpRequest& request, Reply& reply) const {
     const std::string id = request.path.substr(std::string_view("/v1/models/").size());
+    if (id.empty())
+      return send_error(reply, request.path,
+                        {.kind = ApiError::Kind::not_found, .message = "this names no model"});
     if (const ApiError error = check_model(id); !error.ok())
       return send_error(reply, request.path, error);
     send_json(reply, model_body(shown(service, id), shape_for(request)));

@@ -6,7 +6,7 @@ namespace millrace::attention {
 
 // How a device variant spreads a batch over blocks: a captured launch has a fixed grid, so what a
 // batch asks for is data, made on the host for each batch (work.h) and uploaded with its inputs.
-struct Work {
+struct Spread {
   int* list = nullptr;      // i32 [list_ints()], 16-byte aligned; a call leaves it as it found it.
                             // Like tables, sequences and positions it is there before the step's
                             // first kernel starts: kernels read it before the one before them ends
@@ -47,7 +47,7 @@ struct Args {
   float scale;          // above 0
   DType q_type;         // f32 or bf16
   DType kv_type;        // f16, bf16 or f32
-  Work work = {};       // of variants that walk a list; no others read it
+  Spread work = {};     // of variants that walk a list; no others read it
 };
 
 }  // namespace millrace::attention

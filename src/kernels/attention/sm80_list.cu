@@ -78,7 +78,7 @@ size_t sm80_list_workspace_bytes(const Args& a, int) {
   return static_cast<size_t>(a.work.n_records) * (8 + 4 * static_cast<size_t>(a.head_dim));
 }
 
-int sm80_list_work(long long head_dim, Work* work) {
+int sm80_list_work(long long head_dim, Spread* work) {
   if (!has_kernel(head_dim)) return cudaSuccess;
   const Kernel kernel = kernel_for(head_dim);
   int bytes = 0, device = 0, n_sms = 0, per_sm = 0;

@@ -26,7 +26,7 @@ struct Place {
 // Writes into the list as it goes: a step of the engine allocates nothing.
 class Planner {
  public:
-  Planner(const WorkBatch& batch, const Work& work, std::span<int> list)
+  Planner(const WorkBatch& batch, const Spread& work, std::span<int> list)
       : batch_(batch),
         work_(work),
         list_(list),
@@ -163,7 +163,7 @@ class Planner {
   }
 
   const WorkBatch& batch_;
-  const Work& work_;
+  const Spread& work_;
   const std::span<int> list_;
   const long long group_;
   const size_t cuts_at_, tiles_at_;
@@ -188,8 +188,8 @@ Status check_limits(const WorkLimits& limits, int n_shares) {
                limits.max_tokens, limits.max_rows);
 }
 
-Result<Work> device_work([[maybe_unused]] const WorkLimits& limits) {
-  Work work;
+Result<Spread> device_work([[maybe_unused]] const WorkLimits& limits) {
+  Spread work;
 #ifdef MILLRACE_CUDA
   if (limits.n_heads / limits.n_kv_heads > kTileVectors) return work;
   MILLRACE_TRY(cuda_status(sm80_list_work(limits.head_dim, &work), "attention's list of work"));
@@ -203,7 +203,7 @@ size_t list_ints(long long n_rows, int n_shares) {
          static_cast<size_t>(n_rows) * kTileInts;
 }
 
-void make_list(const WorkBatch& batch, const Work& work, std::span<int> list) {
+void make_list(const WorkBatch& batch, const Spread& work, std::span<int> list) {
   MILLRACE_CHECK(
       list.size() == list_ints(static_cast<long long>(batch.positions.size()), work.n_shares),
       "a list of {} ints", list.size());

@@ -29,7 +29,7 @@ struct WorkLimits {
 
 // What this machine's GPU wants of a list: everything but the list. No shares where it has no
 // kernel that walks one for such heads; an error where a share could be more than a list can say.
-Result<Work> device_work(const WorkLimits& limits);
+Result<Spread> device_work(const WorkLimits& limits);
 // Whether every batch within the limits has a list of so many shares. Room for records is no limit:
 // where it ends, shares end with a head instead of inside one.
 Status check_limits(const WorkLimits& limits, int n_shares);
@@ -39,6 +39,6 @@ size_t list_ints(long long n_rows, int n_shares);
 
 // Writes all of `list`, list_ints() long; work.list itself is not looked at. A KV head may have
 // kTileVectors query heads at most.
-void make_list(const WorkBatch& batch, const Work& work, std::span<int> list);
+void make_list(const WorkBatch& batch, const Spread& work, std::span<int> list);
 
 }  // namespace millrace::attention

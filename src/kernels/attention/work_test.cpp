@@ -32,7 +32,7 @@ struct Mix {
   std::vector<int> sequences = {}, positions = {};
   long long n_heads = 16, n_kv_heads = 8, page_tokens = 64, window = 0;
 
-  Lists list(const Work& work) const {
+  Lists list(const Spread& work) const {
     const auto rows = static_cast<long long>(positions.size());
     std::vector<int> ints(list_ints(rows, work.n_shares), -77);
     make_list({sequences, positions, n_heads, n_kv_heads, page_tokens, window}, work, ints);
@@ -45,7 +45,7 @@ struct Mix {
   }
 };
 
-constexpr Work kWork{.n_shares = 132, .n_records = 65536};
+constexpr Spread kWork{.n_shares = 132, .n_records = 65536};
 
 int chunks_of(const ListTile& t) {
   return t.last / kListChunk - t.first / kListChunk + 1;
@@ -121,7 +121,7 @@ void check_rows(const Mix& mix, const Lists& lists) {
 // heads in records, and whoever brings in the last one reads them all.
 class Walk {
  public:
-  Walk(const Mix& mix, const Work& work, Lists lists)
+  Walk(const Mix& mix, const Spread& work, Lists lists)
       : mix_(mix),
         lists_(std::move(lists)),
         records_(static_cast<size_t>(work.n_records), {-1, 0}) {
@@ -226,7 +226,7 @@ void check_balance(const Mix& mix, const Lists& lists, bool has_room) {
 }
 
 // Holds a list to everything the device counts on; gives the greatest number of chunks of a share.
-int check(const Mix& mix, const Work& work) {
+int check(const Mix& mix, const Spread& work) {
   const Lists lists = mix.list(work);
   check_rows(mix, lists);
   Rng rng(static_cast<uint64_t>(work.n_shares));
@@ -284,7 +284,7 @@ TEST(AttentionWork, LeavesOutPaddingAndUnseenPages) {
 
 TEST(AttentionWork, MovesBoundariesWhereThereIsNoRoomForRecords) {
   Mix mix{.sequences = {0, 1}, .positions = {9000, 20000}};
-  Work work = kWork;
+  Spread work = kWork;
   work.n_records = 0;
   EXPECT_EQ(check(mix, work), 79);  // no head is cut: 79 chunks of one
   work.n_records = 500;

@@ -12,7 +12,7 @@ namespace millrace::matmul::tiles16 {
 namespace {
 
 // Where a format's file block has what a tile's block has: d is at 0, m (if any) at 2.
-struct Parts {
+struct Source {
   DType type;
   bool has_min, has_high;
   int q_bytes;
@@ -23,7 +23,7 @@ struct Parts {
   int q() const { return high() + (has_high ? 4 : 0); }
 };
 
-constexpr Parts kParts[] = {
+constexpr Source kSources[] = {
     {DType::q8_0, false, false, 32, 0x80808080u},
     {DType::q4_0, false, false, 16, 0},
     {DType::q4_1, true, false, 16, 0},
@@ -32,14 +32,14 @@ constexpr Parts kParts[] = {
     {DType::iq4_nl, false, false, 16, 0},
 };
 
-const Parts* find_parts(DType type) {
-  const auto* found = std::ranges::find(kParts, type, &Parts::type);
-  return found == std::end(kParts) ? nullptr : found;
+const Source* find_source(DType type) {
+  const auto* found = std::ranges::find(kSources, type, &Source::type);
+  return found == std::end(kSources) ? nullptr : found;
 }
-const Parts& parts_of(DType type) {
-  const Parts* parts = find_parts(type);
-  MILLRACE_CHECK(parts != nullptr, "layout tiles16 has no {}", name_of(type));
-  return *parts;
+const Source& source_of(DType type) {
+  const Source* source = find_source(type);
+  MILLRACE_CHECK(source != nullptr, "layout tiles16 has no {}", name_of(type));
+  return *source;
 }
 
 // Swaps index bits a < b of a word's 32 bits: the bit at position p goes to p with its bits a and b
@@ -77,7 +77,7 @@ void put_word(uint8_t* at, uint32_t word) {
   std::memcpy(at, &word, 4);
 }
 
-void pack_block(const Parts& p, const uint8_t* block, int o, uint8_t* tile) {
+void pack_block(const Source& p, const uint8_t* block, int o, uint8_t* tile) {
   const BlockLayout at = p.tile();
   std::memcpy(tile + 2 * o, block, 2);
   if (p.has_min) std::memcpy(tile + at.m + 2 * o, block + 2, 2);
@@ -86,7 +86,7 @@ void pack_block(const Parts& p, const uint8_t* block, int o, uint8_t* tile) {
     put_word(tile + at.q + 4 * (kOutputs * v + o), word_at(block + p.q() + 4 * v) ^ p.bias);
 }
 
-void unpack_block(const Parts& p, const uint8_t* tile, int o, uint8_t* block) {
+void unpack_block(const Source& p, const uint8_t* tile, int o, uint8_t* block) {
   const BlockLayout at = p.tile();
   std::memcpy(block, tile + 2 * o, 2);
   if (p.has_min) std::memcpy(block + 2, tile + at.m + 2 * o, 2);
@@ -97,7 +97,7 @@ void unpack_block(const Parts& p, const uint8_t* tile, int o, uint8_t* block) {
 
 // Calls visit(file block offset, output within the tile, tile block offset) for every block.
 template <class Visit>
-void for_each_block(const Args& a, const Parts& p, Visit visit) {
+void for_each_block(const Args& a, const Source& p, Visit visit) {
   const long long n_blocks = a.k / 32, block_bytes = format_of(a.w_type).block_bytes;
   const long long tile_bytes = p.tile().bytes;
   for (long long o = 0; o < a.n; ++o)
@@ -109,7 +109,7 @@ void for_each_block(const Args& a, const Parts& p, Visit visit) {
 }  // namespace
 
 bool takes(const Args& a) {
-  return find_parts(a.w_type) != nullptr && a.x_type == DType::q8_row && a.y_type == DType::f32;
+  return find_source(a.w_type) != nullptr && a.x_type == DType::q8_row && a.y_type == DType::f32;
 }
 
 size_t packed_bytes(const Args& a) {
@@ -117,7 +117,7 @@ size_t packed_bytes(const Args& a) {
 }
 
 void pack(const Args& a, const void* plain, void* packed) {
-  const Parts& p = parts_of(a.w_type);
+  const Source& p = source_of(a.w_type);
   if (a.n % kOutputs != 0) {
     const size_t tile = packed_bytes(a) / static_cast<size_t>(n_tiles(a.n));
     std::memset(static_cast<uint8_t*>(packed) + packed_bytes(a) - tile, 0, tile);
@@ -128,7 +128,7 @@ void pack(const Args& a, const void* plain, void* packed) {
 }
 
 void unpack(const Args& a, const void* packed, void* plain) {
-  const Parts& p = parts_of(a.w_type);
+  const Source& p = source_of(a.w_type);
   for_each_block(a, p, [&](long long to, int o, long long from) {
     unpack_block(p, static_cast<const uint8_t*>(packed) + from, o,
                  static_cast<uint8_t*>(plain) + to);

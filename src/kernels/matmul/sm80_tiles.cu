@@ -232,30 +232,30 @@ __global__ void __launch_bounds__(kThreads, blocks_of(kTiles, kColumns))
 
 using Kernel = void (*)(Args, int);
 
-struct Choice {
+struct Tiling {
   Kernel kernel;
   int outputs, rows, shared_bytes;
   float cost;  // of a block, about: larger ones read less a product
 };
 
 template <int kTiles, int kColumns>
-constexpr Choice choice_of(float cost) {
+constexpr Tiling tiling_of(float cost) {
   using B = Block<kTiles, kColumns>;
   return {tiles_kernel<kTiles, kColumns>, B::kM, B::kN, kStages * B::kStageBytes, cost};
 }
 
-dim3 grid_of(const Args& a, const Choice& c) {
+dim3 grid_of(const Args& a, const Tiling& c) {
   return dim3(static_cast<unsigned>((a.n + c.outputs - 1) / c.outputs),
               static_cast<unsigned>((a.n_rows + c.rows - 1) / c.rows));
 }
 
 // The blocks that end first when every multiprocessor takes one after the other.
-const Choice& choose(const Args& a, int n_sms) {
-  static constexpr Choice kChoices[] = {choice_of<2, 8>(1.0f), choice_of<2, 4>(0.58f),
-                                        choice_of<1, 4>(0.36f)};
-  const Choice* best = nullptr;
+const Tiling& choose(const Args& a, int n_sms) {
+  static constexpr Tiling kTilings[] = {tiling_of<2, 8>(1.0f), tiling_of<2, 4>(0.58f),
+                                        tiling_of<1, 4>(0.36f)};
+  const Tiling* best = nullptr;
   float best_cost = 0;
-  for (const Choice& c : kChoices) {
+  for (const Tiling& c : kTilings) {
     const dim3 grid = grid_of(a, c);
     const auto waves =
         static_cast<float>((static_cast<long long>(grid.x) * grid.y + n_sms - 1) / n_sms);
@@ -277,13 +277,13 @@ int launch_sm80_tiles(const Args& a, void* stream, void*) {
   if (a.n_rows == 0 || a.n == 0) return cudaSuccess;
   DeviceSize device;
   if (cudaError_t e = ask_device(device); e != cudaSuccess) return e;
-  const Choice& choice = choose(a, device.n_sms);
+  const Tiling& tiling = choose(a, device.n_sms);
   if (cudaError_t e = cudaFuncSetAttribute(
-          choice.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, choice.shared_bytes);
+          tiling.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, tiling.shared_bytes);
       e != cudaSuccess)
     return e;
-  return overlapped_launch(choice.kernel,
-                           {grid_of(a, choice), kThreads, static_cast<size_t>(choice.shared_bytes)},
+  return overlapped_launch(tiling.kernel,
+                           {grid_of(a, tiling), kThreads, static_cast<size_t>(tiling.shared_bytes)},
                            stream, a, static_cast<int>((a.n + kTileM - 1) / kTileM));
 }
 

@@ -28,7 +28,7 @@ struct Part {
   Shortlist first, top;
 };
 
-struct Parts {
+struct LaneParts {
   Part *begin, *end;
 
   float largest(Survey Part::*which) const {
@@ -114,14 +114,14 @@ class Job {
         edits_(edits_of(a, r)) {}
 
   void survey(Span entries, Part& out, int32_t* scratch) const;
-  void weigh(Span entries, const Parts& parts) const;
-  void finish(const Parts& parts, const RankedMemory& memory) const;
+  void weigh(Span entries, const LaneParts& parts) const;
+  void finish(const LaneParts& parts, const RankedMemory& memory) const;
 
  private:
   const float* y() const { return edits_.any() ? memory_.y : plan_.logits; }
   void edit(Span entries) const;
-  int choose(const Parts& parts, const RankedMemory& memory) const;
-  void put_logprobs(const Parts& parts) const;
+  int choose(const LaneParts& parts, const RankedMemory& memory) const;
+  void put_logprobs(const LaneParts& parts) const;
   double sum(const double* sums) const;
 
   long long n_first() const {
@@ -171,7 +171,7 @@ void Job::survey(Span entries, Part& out, int32_t* scratch) const {
   if (plan_.n_top > 0) select(plan_.logits, entries, plan_.n_top, out.top, scratch);
 }
 
-void Job::weigh(Span entries, const Parts& parts) const {
+void Job::weigh(Span entries, const LaneParts& parts) const {
   if (parts.is_bad()) return;
   const long long n = entries.end - entries.begin, block = entries.begin / kBlock;
   if (plan_.wants_logprob)
@@ -188,7 +188,7 @@ double Job::sum(const double* sums) const {
   return out;
 }
 
-int Job::choose(const Parts& parts, const RankedMemory& memory) const {
+int Job::choose(const LaneParts& parts, const RankedMemory& memory) const {
   const float largest = parts.largest(&Part::y);
   if (largest == kNever) return kNoneAllowed;
   Ranked ranked(plan_, passes_, largest, memory);
@@ -205,7 +205,7 @@ int Job::choose(const Parts& parts, const RankedMemory& memory) const {
   return token;
 }
 
-void Job::put_logprobs(const Parts& parts) const {
+void Job::put_logprobs(const LaneParts& parts) const {
   const float largest = parts.largest(&Part::x);
   const double mass = sum(memory_.x_sums);
   if (a_.token[r_] >= 0) a_.logprob[r_] = logprob_of(plan_.logits[a_.token[r_]], largest, mass);
@@ -216,7 +216,7 @@ void Job::put_logprobs(const Parts& parts) const {
   });
 }
 
-void Job::finish(const Parts& parts, const RankedMemory& memory) const {
+void Job::finish(const LaneParts& parts, const RankedMemory& memory) const {
   put_nothing(a_, r_, kNotFinite);
   if (parts.is_bad()) return;
   a_.token[r_] = choose(parts, memory);
@@ -271,7 +271,7 @@ class SharedRows {
     for (long long i = row_of(mine_.begin); i < end_row(); ++i)
       job(i).survey(entries(i), *workspace_.part(exec_.lane + i), scratch);
   }
-  Parts parts(long long i) const {
+  LaneParts parts(long long i) const {
     int lane = 0;
     while (share(lane).end <= begin(i)) ++lane;
     const int first = lane;

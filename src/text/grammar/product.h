@@ -11,10 +11,10 @@
 
 namespace millrace::grammar {
 
-// step(key, byte) -> std::optional<Key>; accepts(key) -> bool. Fails beyond Lexeme::kMaxStates;
+// next(key, byte) -> std::optional<Key>; accepts(key) -> bool. Fails beyond Lexeme::kMaxStates;
 // nothing when nothing is accepted.
-template <class Key, class Step, class Accepts>
-Result<std::optional<Lexeme>> lexeme_of_keys(const Key& start, Step step, Accepts accepts) {
+template <class Key, class Next, class Accepts>
+Result<std::optional<Lexeme>> lexeme_of_keys(const Key& start, Next next, Accepts accepts) {
   std::map<Key, Lexeme::State> numbers = {{start, Lexeme::kStart}};
   std::vector<Key> keys = {start};
   std::vector<Lexeme::Row> rows;
@@ -24,7 +24,7 @@ Result<std::optional<Lexeme>> lexeme_of_keys(const Key& start, Step step, Accept
     ends.push_back(accepts(key));
     rows.emplace_back().fill(Lexeme::kDead);
     for (size_t byte = 0; byte < 256; ++byte) {
-      const std::optional<Key> to = step(key, static_cast<uint8_t>(byte));
+      const std::optional<Key> to = next(key, static_cast<uint8_t>(byte));
       if (!to) continue;
       const auto [known, fresh] = numbers.emplace(*to, static_cast<Lexeme::State>(keys.size()));
       if (fresh) keys.push_back(*to);

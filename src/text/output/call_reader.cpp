@@ -2,9 +2,9 @@
 
 namespace millrace {
 
-CallReader::Step CallReader::push(char c, CallSink& sink) {
+CallReader::Found CallReader::push(char c, CallSink& sink) {
   if (!in_call_) held_ += c;
-  return held_.size() > kMaxHeldBytes ? Step::not_a_call : read(c, sink);
+  return held_.size() > kMaxHeldBytes ? Found::not_a_call : read(c, sink);
 }
 
 bool CallReader::begin(std::string_view name, CallSink& sink) {

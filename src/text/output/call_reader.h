@@ -23,14 +23,14 @@ class CallSink {
 
 class CallReader {
  public:
-  enum class Step : unsigned char {
+  enum class Found : unsigned char {
     more,
     done,        // with the marker that closes the calls
     not_a_call,  // held() is text; its last bytes may begin another marker
     as_json,     // the calls are spelled as JSON after all: another reader has to take this byte
   };
   virtual ~CallReader() = default;
-  Step push(char c, CallSink& sink);
+  Found push(char c, CallSink& sink);
   // The text ends here. What of it is no call is left in held().
   virtual void finish(CallSink& sink) = 0;
   // Inside arguments, where text that looks like a marker is none.
@@ -46,7 +46,7 @@ class CallReader {
   static constexpr size_t kMaxNameBytes = 256;
 
  protected:
-  virtual Step read(char c, CallSink& sink) = 0;
+  virtual Found read(char c, CallSink& sink) = 0;
   bool begin(std::string_view name, CallSink& sink);
   void end(bool is_truncated, CallSink& sink);
   bool in_call() const { return in_call_; }
@@ -59,21 +59,21 @@ class CallReader {
 // One of some literals, byte by byte.
 class LiteralMatch {
  public:
-  enum class Step : unsigned char { more, whole, none };
+  enum class Found : unsigned char { more, whole, none };
   // Empty literals are never matched.
   template <class Literals>
-  Step push(char c, const Literals& literals) {
+  Found push(char c, const Literals& literals) {
     text_ += c;
     for (const std::string_view literal : literals) {
       if (literal == text_) {
         text_.clear();
         matched_ = literal;
-        return Step::whole;
+        return Found::whole;
       }
     }
     for (const std::string_view literal : literals)
-      if (literal.starts_with(text_)) return Step::more;
-    return Step::none;
+      if (literal.starts_with(text_)) return Found::more;
+    return Found::none;
   }
   std::string_view matched() const { return matched_; }
   const std::string& text() const { return text_; }
@@ -99,7 +99,7 @@ std::unique_ptr<CallReader> make_json_calls(std::string_view closer, bool is_bar
 std::unique_ptr<CallReader> make_named_calls(ToolFormat format, std::string_view opener);
 std::unique_ptr<CallReader> make_tag_calls(ToolFormat format, std::string_view opener,
                                            const ToolSet& tools);
-// For Step::as_json.
+// For Found::as_json.
 std::unique_ptr<CallReader> make_json_instead(ToolFormat format);
 
 }  // namespace millrace

@@ -32,7 +32,7 @@ class JsonCalls final : public CallReader {
   }
 
  protected:
-  Step read(char c, CallSink& sink) override;
+  Found read(char c, CallSink& sink) override;
 
  private:
   enum class State : unsigned char {
@@ -47,17 +47,17 @@ class JsonCalls final : public CallReader {
     after_object
   };
 
-  Step read_start(char c);
-  Step read_member(char c, CallSink& sink);
-  Step read_key(char c);
-  Step read_value(char c, CallSink& sink);
-  Step read_name(char c, CallSink& sink);
-  Step read_arguments(char c, CallSink& sink);
-  Step read_after_object(char c);
-  Step open_object();
-  Step close_object(CallSink& sink);
-  Step broken(char c);
-  Step name_known(CallSink& sink);
+  Found read_start(char c);
+  Found read_member(char c, CallSink& sink);
+  Found read_key(char c);
+  Found read_value(char c, CallSink& sink);
+  Found read_name(char c, CallSink& sink);
+  Found read_arguments(char c, CallSink& sink);
+  Found read_after_object(char c);
+  Found open_object();
+  Found close_object(CallSink& sink);
+  Found broken(char c);
+  Found name_known(CallSink& sink);
   void finish_call(bool is_truncated, CallSink& sink) {
     end(is_truncated, sink);
     is_called_ = true;
@@ -80,7 +80,7 @@ class JsonCalls final : public CallReader {
   std::string early_arguments_;  // that came before the name
 };
 
-CallReader::Step JsonCalls::read(char c, CallSink& sink) {
+CallReader::Found JsonCalls::read(char c, CallSink& sink) {
   switch (state_) {
     case State::start:
       return read_start(c);
@@ -89,79 +89,79 @@ CallReader::Step JsonCalls::read(char c, CallSink& sink) {
     case State::key:
       return read_key(c);
     case State::colon:
-      if (is_space(c)) return Step::more;
+      if (is_space(c)) return Found::more;
       state_ = State::value;
-      return c == ':' ? Step::more : broken(c);
+      return c == ':' ? Found::more : broken(c);
     case State::value:
-      return is_space(c) ? Step::more : read_value(c, sink);
+      return is_space(c) ? Found::more : read_value(c, sink);
     case State::name:
       return read_name(c, sink);
     case State::arguments:
       return read_arguments(c, sink);
     case State::other: {
-      const JsonScan::Step step = scan_.push(c);
-      if (step != JsonScan::Step::more) state_ = State::member;
-      return step == JsonScan::Step::past ? read_member(c, sink) : Step::more;
+      const JsonScan::Found found = scan_.push(c);
+      if (found != JsonScan::Found::more) state_ = State::member;
+      return found == JsonScan::Found::past ? read_member(c, sink) : Found::more;
     }
     case State::after_object:
       return read_after_object(c);
   }
-  return Step::not_a_call;
+  return Found::not_a_call;
 }
 
-CallReader::Step JsonCalls::read_start(char c) {
-  if (is_space(c)) return Step::more;
+CallReader::Found JsonCalls::read_start(char c) {
+  if (is_space(c)) return Found::more;
   if (c == '[' && !in_list_) {
     in_list_ = true;
-    return Step::more;
+    return Found::more;
   }
-  return c == '{' ? open_object() : Step::not_a_call;
+  return c == '{' ? open_object() : Found::not_a_call;
 }
 
-CallReader::Step JsonCalls::open_object() {
+CallReader::Found JsonCalls::open_object() {
   nested_ = 0;
   has_name_ = has_arguments_ = is_called_ = false;
   name_.clear();
   early_arguments_.clear();
   state_ = State::member;
-  return Step::more;
+  return Found::more;
 }
 
-CallReader::Step JsonCalls::read_member(char c, CallSink& sink) {
-  if (is_space(c) || c == ',') return Step::more;
+CallReader::Found JsonCalls::read_member(char c, CallSink& sink) {
+  if (is_space(c) || c == ',') return Found::more;
   if (c == '}') return close_object(sink);
   if (c != '"') return broken(c);
   key_.clear();
   state_ = State::key;
-  return Step::more;
+  return Found::more;
 }
 
-CallReader::Step JsonCalls::read_key(char c) {
+CallReader::Found JsonCalls::read_key(char c) {
   if (c != '"') {
     key_ += c;
-    return key_.size() <= kMaxNameBytes ? Step::more : broken(c);
+    return key_.size() <= kMaxNameBytes ? Found::more : broken(c);
   }
   state_ = State::colon;
   const bool is_known = is_name_key(key_) || is_arguments_key(key_) || is_known_key(key_);
-  return is_known || !is_bare_ ? Step::more : broken(c);
+  return is_known || !is_bare_ ? Found::more : broken(c);
 }
 
-CallReader::Step JsonCalls::read_value(char c, CallSink& sink) {
+CallReader::Found JsonCalls::read_value(char c, CallSink& sink) {
   if (is_name_key(key_) && c == '"' && !has_name_) {
     unescape_ = {};
     state_ = State::name;
-    return Step::more;
+    return Found::more;
   }
   if (key_ == "function" && c == '{' && nested_ == 0) {
     ++nested_;
     state_ = State::member;
-    return Step::more;
+    return Found::more;
   }
   if (is_arguments_key(key_) && !has_arguments_) {
     has_arguments_ = true;
     arguments_ = {};
     state_ = State::arguments;
-    if (has_name_ && !begin(name_, sink)) return Step::not_a_call;
+    if (has_name_ && !begin(name_, sink)) return Found::not_a_call;
   } else {
     scan_ = {};
     state_ = State::other;
@@ -169,13 +169,13 @@ CallReader::Step JsonCalls::read_value(char c, CallSink& sink) {
   return read(c, sink);
 }
 
-CallReader::Step JsonCalls::read_name(char c, CallSink& sink) {
-  if (unescape_.push(c, name_)) return name_.size() <= kMaxNameBytes ? Step::more : broken(c);
+CallReader::Found JsonCalls::read_name(char c, CallSink& sink) {
+  if (unescape_.push(c, name_)) return name_.size() <= kMaxNameBytes ? Found::more : broken(c);
   state_ = State::member;
   has_name_ = !name_.empty();
   if (!has_name_) return broken(c);
-  if (!has_arguments_) return Step::more;
-  return whole_call(early_arguments_, sink) ? Step::more : Step::not_a_call;
+  if (!has_arguments_) return Found::more;
+  return whole_call(early_arguments_, sink) ? Found::more : Found::not_a_call;
 }
 
 bool JsonCalls::whole_call(std::string_view arguments, CallSink& sink) {
@@ -185,56 +185,56 @@ bool JsonCalls::whole_call(std::string_view arguments, CallSink& sink) {
   return true;
 }
 
-CallReader::Step JsonCalls::read_arguments(char c, CallSink& sink) {
+CallReader::Found JsonCalls::read_arguments(char c, CallSink& sink) {
   std::string text;
-  const ArgumentsScan::Step step = arguments_.push(c, text);
+  const ArgumentsScan::Found found = arguments_.push(c, text);
   if (in_call())
     sink.arguments(text);
   else
     early_arguments_ += text;
-  if (step == ArgumentsScan::Step::more) return Step::more;
-  const bool is_broken = step == ArgumentsScan::Step::broken;
+  if (found == ArgumentsScan::Found::more) return Found::more;
+  const bool is_broken = found == ArgumentsScan::Found::broken;
   state_ = State::member;
   if (in_call()) {
     finish_call(is_broken, sink);
-    if (step != ArgumentsScan::Step::last) held() = c;
+    if (found != ArgumentsScan::Found::last) held() = c;
   }
   if (is_broken) return broken(c);
-  return step == ArgumentsScan::Step::past ? read_member(c, sink) : Step::more;
+  return found == ArgumentsScan::Found::past ? read_member(c, sink) : Found::more;
 }
 
-CallReader::Step JsonCalls::close_object(CallSink& sink) {
+CallReader::Found JsonCalls::close_object(CallSink& sink) {
   if (nested_ > 0) {
     --nested_;
-    return Step::more;
+    return Found::more;
   }
   const bool is_call = is_called_ || (has_name_ && !is_bare_ && whole_call("{}", sink));
-  if (!is_call) return Step::not_a_call;
+  if (!is_call) return Found::not_a_call;
   held().clear();
   state_ = State::after_object;
-  return Step::more;
+  return Found::more;
 }
 
 // No JSON. After the call itself that does not matter: some models forget the last brace.
-CallReader::Step JsonCalls::broken(char c) {
-  if (!is_called_) return Step::not_a_call;
+CallReader::Found JsonCalls::broken(char c) {
+  if (!is_called_) return Found::not_a_call;
   state_ = State::after_object;
   return read_after_object(c);
 }
 
-CallReader::Step JsonCalls::read_after_object(char c) {
+CallReader::Found JsonCalls::read_after_object(char c) {
   if (!closing_.has_begun()) {
-    if (is_space(c) || c == ',' || c == ';') return Step::more;
+    if (is_space(c) || c == ',' || c == ';') return Found::more;
     if (c == '{') return open_object();
     if (c == ']' && in_list_) {
       in_list_ = false;
       held().clear();
-      return closer_[0].empty() ? Step::done : Step::more;
+      return closer_[0].empty() ? Found::done : Found::more;
     }
   }
-  const auto step = closing_.push(c, closer_);
-  if (step == LiteralMatch::Step::none) return Step::not_a_call;
-  return step == LiteralMatch::Step::whole ? Step::done : Step::more;
+  const auto found = closing_.push(c, closer_);
+  if (found == LiteralMatch::Found::none) return Found::not_a_call;
+  return found == LiteralMatch::Found::whole ? Found::done : Found::more;
 }
 
 void JsonCalls::finish(CallSink& sink) {

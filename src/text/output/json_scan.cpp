@@ -11,34 +11,34 @@
 
 namespace millrace {
 
-JsonScan::Step JsonScan::push_in_string(char c) {
+JsonScan::Found JsonScan::push_in_string(char c) {
   if (escaped_) {
     escaped_ = false;
   } else if (c == '\\') {
     escaped_ = true;
   } else if (c == '"') {
     in_string_ = false;
-    if (depth_ == 0) return Step::last;
+    if (depth_ == 0) return Found::last;
   }
-  return Step::more;
+  return Found::more;
 }
 
-JsonScan::Step JsonScan::push(char c) {
+JsonScan::Found JsonScan::push(char c) {
   if (in_string_) return push_in_string(c);
   const bool at_top = depth_ == 0;
   if (c == '}' || c == ']') {
-    if (at_top) return Step::past;
-    return --depth_ == 0 ? Step::last : Step::more;
+    if (at_top) return Found::past;
+    return --depth_ == 0 ? Found::last : Found::more;
   }
-  if (at_top && scalar_ && (is_space(c) || c == '"' || c == '{' || c == '[')) return Step::past;
-  if (at_top && (c == ',' || c == ':')) return Step::past;
+  if (at_top && scalar_ && (is_space(c) || c == '"' || c == '{' || c == '[')) return Found::past;
+  if (at_top && (c == ',' || c == ':')) return Found::past;
   if (c == '{' || c == '[')
     ++depth_;
   else if (c == '"')
     in_string_ = true;
   else if (at_top && !is_space(c))
     scalar_ = true;
-  return Step::more;
+  return Found::more;
 }
 
 bool JsonUnescape::push(char c, std::string& out) {
@@ -122,30 +122,30 @@ void append_escaped(std::string& out, std::string_view text) {
   }
 }
 
-ArgumentsScan::Step ArgumentsScan::push(char c, std::string& out) {
+ArgumentsScan::Found ArgumentsScan::push(char c, std::string& out) {
   if (mode_ == Mode::start) {
-    if (is_space(c)) return Step::more;
+    if (is_space(c)) return Found::more;
     mode_ = c == '"' ? Mode::text : c == 'n' ? Mode::null : Mode::json;
-    if (mode_ == Mode::text) return Step::more;
+    if (mode_ == Mode::text) return Found::more;
   }
   if (mode_ != Mode::text) return push_json(c, out);
   const size_t before = out.size();
   if (unescape_.push(c, out)) {
     is_empty_ &= out.size() == before;
-    return Step::more;
+    return Found::more;
   }
   is_empty_ &= out.size() == before;
   if (is_empty_) out += "{}";
-  return Step::last;
+  return Found::last;
 }
 
-ArgumentsScan::Step ArgumentsScan::push_json(char c, std::string& out) {
-  if (c == '<' && !scan_.in_string()) return Step::broken;
-  const JsonScan::Step step = scan_.push(c);
-  if (mode_ == Mode::null && step == JsonScan::Step::past) out += "{}";
-  if (step == JsonScan::Step::past) return Step::past;
+ArgumentsScan::Found ArgumentsScan::push_json(char c, std::string& out) {
+  if (c == '<' && !scan_.in_string()) return Found::broken;
+  const JsonScan::Found found = scan_.push(c);
+  if (mode_ == Mode::null && found == JsonScan::Found::past) out += "{}";
+  if (found == JsonScan::Found::past) return Found::past;
   if (mode_ == Mode::json) out += c;
-  return step == JsonScan::Step::last ? Step::last : Step::more;
+  return found == JsonScan::Found::last ? Found::last : Found::more;
 }
 
 }  // namespace millrace

@@ -15,16 +15,16 @@ inline bool is_space(char c) {
 // Where one value ends.
 class JsonScan {
  public:
-  enum class Step : unsigned char {
+  enum class Found : unsigned char {
     more,
     last,  // this byte ends the value
     past,  // the value (a number, say) ended before this byte
   };
-  Step push(char c);
+  Found push(char c);
   bool in_string() const { return in_string_; }
 
  private:
-  Step push_in_string(char c);
+  Found push_in_string(char c);
 
   int64_t depth_ = 0;
   bool in_string_ = false, escaped_ = false, scalar_ = false;
@@ -55,19 +55,19 @@ void append_escaped(std::string& out, std::string_view text);
 // the empty string become {}.
 class ArgumentsScan {
  public:
-  enum class Step : unsigned char {
+  enum class Found : unsigned char {
     more,
     last,
     past,
     broken,  // this byte cannot be part of JSON: the value was never finished
   };
-  Step push(char c, std::string& out);
+  Found push(char c, std::string& out);
   // Markers there are part of the arguments.
   bool in_string() const { return mode_ == Mode::text || scan_.in_string(); }
 
  private:
   enum class Mode : unsigned char { start, json, text, null };
-  Step push_json(char c, std::string& out);
+  Found push_json(char c, std::string& out);
 
   Mode mode_ = Mode::start;
   JsonScan scan_;

@@ -9,9 +9,9 @@ namespace {
 std::string value_in(std::string_view text) {
   JsonScan scan;
   for (size_t i = 0; i < text.size(); ++i) {
-    const JsonScan::Step step = scan.push(text[i]);
-    if (step == JsonScan::Step::last) return std::string(text.substr(0, i + 1));
-    if (step == JsonScan::Step::past) return std::string(text.substr(0, i));
+    const JsonScan::Found found = scan.push(text[i]);
+    if (found == JsonScan::Found::last) return std::string(text.substr(0, i + 1));
+    if (found == JsonScan::Found::past) return std::string(text.substr(0, i));
   }
   return std::string(text) + "...";
 }

@@ -59,7 +59,7 @@ class NamedCalls final : public CallReader {
   }
 
  protected:
-  Step read(char c, CallSink& sink) override;
+  Found read(char c, CallSink& sink) override;
 
  private:
   enum class State : unsigned char {
@@ -77,13 +77,13 @@ class NamedCalls final : public CallReader {
   bool is_deepseek() const {
     return format_ == ToolFormat::deepseek || format_ == ToolFormat::deepseek_v31;
   }
-  Step read_between(char c);
-  Step read_header(char c);
-  Step take_header();
-  Step read_name_line(char c);
-  Step read_before_arguments(char c, CallSink& sink);
-  Step read_arguments(char c, CallSink& sink);
-  Step open_call();
+  Found read_between(char c);
+  Found read_header(char c);
+  Found take_header();
+  Found read_name_line(char c);
+  Found read_before_arguments(char c, CallSink& sink);
+  Found read_arguments(char c, CallSink& sink);
+  Found open_call();
 
   const ToolFormat format_;
   const NamedSyntax syntax_;
@@ -94,14 +94,14 @@ class NamedCalls final : public CallReader {
   ArgumentsScan arguments_;
 };
 
-CallReader::Step NamedCalls::read(char c, CallSink& sink) {
+CallReader::Found NamedCalls::read(char c, CallSink& sink) {
   switch (state_) {
     case State::between:
       return read_between(c);
     case State::header:
       return read_header(c);
     case State::after_header:
-      if (is_space(c)) return Step::more;
+      if (is_space(c)) return Found::more;
       // A header that is no name of a tool but "function" is followed by the name.
       state_ = is_deepseek() && c != '{' && c != '"' ? State::name_line : State::before_arguments;
       name_ = state_ == State::name_line ? "" : trimmed(header_);
@@ -113,62 +113,63 @@ CallReader::Step NamedCalls::read(char c, CallSink& sink) {
     case State::arguments:
       return read_arguments(c, sink);
   }
-  return Step::not_a_call;
+  return Found::not_a_call;
 }
 
-CallReader::Step NamedCalls::open_call() {
+CallReader::Found NamedCalls::open_call() {
   header_.clear();
   name_.clear();
   state_ = State::header;
-  return Step::more;
+  return Found::more;
 }
 
-CallReader::Step NamedCalls::read_between(char c) {
+CallReader::Found NamedCalls::read_between(char c) {
   const bool is_layout = is_space(c) || (is_deepseek() && is_after_call_ && c == '`');
-  if (!marker_.has_begun() && is_layout) return Step::more;
+  if (!marker_.has_begun() && is_layout) return Found::more;
   const std::array literals = {syntax_.call_open, syntax_.call_close, syntax_.section_close};
-  const auto step = marker_.push(c, literals);
-  if (step == LiteralMatch::Step::more) return Step::more;
-  if (step == LiteralMatch::Step::none) return Step::not_a_call;
+  const auto found = marker_.push(c, literals);
+  if (found == LiteralMatch::Found::more) return Found::more;
+  if (found == LiteralMatch::Found::none) return Found::not_a_call;
   if (marker_.matched() == syntax_.call_open) return open_call();
-  if (marker_.matched() == syntax_.section_close) return Step::done;
-  if (!is_after_call_) return Step::not_a_call;
+  if (marker_.matched() == syntax_.section_close) return Found::done;
+  if (!is_after_call_) return Found::not_a_call;
   held().clear();
-  return Step::more;
+  return Found::more;
 }
 
-CallReader::Step NamedCalls::read_header(char c) {
-  if (is_mistral() && (c == '[' || c == '{') && trimmed(header_).empty()) return Step::as_json;
+CallReader::Found NamedCalls::read_header(char c) {
+  if (is_mistral() && (c == '[' || c == '{') && trimmed(header_).empty()) return Found::as_json;
   header_ += c;
   if (header_.ends_with(syntax_.header_end)) return take_header();
-  return header_.size() <= kMaxNameBytes ? Step::more : Step::not_a_call;
+  return header_.size() <= kMaxNameBytes ? Found::more : Found::not_a_call;
 }
 
-CallReader::Step NamedCalls::take_header() {
+CallReader::Found NamedCalls::take_header() {
   header_.resize(header_.size() - syntax_.header_end.size());
   if (is_mistral()) header_.resize(std::min(header_.size(), header_.find("[CALL_ID]")));
   if (format_ == ToolFormat::kimi) header_ = std::string(kimi_name(trimmed(header_)));
   arguments_ = {};
   state_ = State::after_header;
-  return trimmed(header_).empty() ? Step::not_a_call : Step::more;
+  return trimmed(header_).empty() ? Found::not_a_call : Found::more;
 }
 
-CallReader::Step NamedCalls::read_name_line(char c) {
+CallReader::Found NamedCalls::read_name_line(char c) {
   if (c == '\n') {
     name_ = std::string(trimmed(name_));
     state_ = State::before_arguments;
-    return name_.empty() ? Step::not_a_call : Step::more;
+    return name_.empty() ? Found::not_a_call : Found::more;
   }
   name_ += c;
-  return name_.size() <= kMaxNameBytes && c != '<' ? Step::more : Step::not_a_call;
+  return name_.size() <= kMaxNameBytes && c != '<' ? Found::more : Found::not_a_call;
 }
 
-CallReader::Step NamedCalls::read_before_arguments(char c, CallSink& sink) {
+CallReader::Found NamedCalls::read_before_arguments(char c, CallSink& sink) {
   constexpr std::string_view kFence = "`json";
-  if (is_space(c) || (is_deepseek() && kFence.find(c) != std::string_view::npos)) return Step::more;
+  if (is_space(c) || (is_deepseek() && kFence.find(c) != std::string_view::npos))
+    return Found::more;
   const bool has_arguments = c == '{' || c == '"' || c == '[';
   const bool has_none = c == '<';
-  if ((!has_arguments && !has_none) || !begin(name_, sink)) return Step::not_a_call;
+  if ((!has_arguments && !has_none) || !begin(name_, sink)) return Found::not_a_call;
   state_ = State::arguments;
   if (has_arguments) return read_arguments(c, sink);
   sink.arguments("{}");
@@ -179,15 +180,15 @@ CallReader::Step NamedCalls::read_before_arguments(char c, CallSink& sink) {
   return read_between(c);
 }
 
-CallReader::Step NamedCalls::read_arguments(char c, CallSink& sink) {
+CallReader::Found NamedCalls::read_arguments(char c, CallSink& sink) {
   std::string text;
-  const ArgumentsScan::Step step = arguments_.push(c, text);
+  const ArgumentsScan::Found found = arguments_.push(c, text);
   sink.arguments(text);
-  if (step == ArgumentsScan::Step::more) return Step::more;
-  end(step == ArgumentsScan::Step::broken, sink);
+  if (found == ArgumentsScan::Found::more) return Found::more;
+  end(found == ArgumentsScan::Found::broken, sink);
   is_after_call_ = true;
   state_ = State::between;
-  if (step == ArgumentsScan::Step::last) return Step::more;
+  if (found == ArgumentsScan::Found::last) return Found::more;
   held() = c;
   return read_between(c);
 }

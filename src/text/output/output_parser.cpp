@@ -223,14 +223,14 @@ void OutputParser::State::open_calls(std::string_view opener) {
 
 void OutputParser::State::take_in_call(char c) {
   switch (reader_->push(c, *this)) {
-    case CallReader::Step::more:
+    case CallReader::Found::more:
       return;
-    case CallReader::Step::done:
+    case CallReader::Found::done:
       reader_.reset();
       return;
-    case CallReader::Step::not_a_call:
+    case CallReader::Found::not_a_call:
       return leave_calls();
-    case CallReader::Step::as_json: {
+    case CallReader::Found::as_json: {
       std::string held = std::move(reader_->held());
       held.pop_back();
       reader_ = make_json_instead(rules_.format.tools);

@@ -77,7 +77,7 @@ class TagCalls final : public CallReader {
   }
 
  protected:
-  Step read(char c, CallSink& sink) override;
+  Found read(char c, CallSink& sink) override;
 
  private:
   enum class State : unsigned char {
@@ -90,16 +90,16 @@ class TagCalls final : public CallReader {
     after_value  // its end, if something fitting follows
   };
 
-  Step read_before_name(char c);
-  Step read_name(char c, CallSink& sink);
-  Step read_before_key(char c, CallSink& sink);
-  Step read_key(char c, CallSink& sink);
-  Step read_before_value(char c, CallSink& sink);
-  Step read_value(char c, CallSink& sink);
-  Step read_after_value(char c, CallSink& sink);
-  Step begin_call(CallSink& sink);
-  Step take_tag(CallSink& sink);
-  Step leave(CallSink& sink);
+  Found read_before_name(char c);
+  Found read_name(char c, CallSink& sink);
+  Found read_before_key(char c, CallSink& sink);
+  Found read_key(char c, CallSink& sink);
+  Found read_before_value(char c, CallSink& sink);
+  Found read_value(char c, CallSink& sink);
+  Found read_after_value(char c, CallSink& sink);
+  Found begin_call(CallSink& sink);
+  Found take_tag(CallSink& sink);
+  Found leave(CallSink& sink);
   void begin_value(CallSink& sink);
   void add_to_value(std::string_view text, CallSink& sink);
   void pass_on_string(std::string_view text, CallSink& sink);
@@ -121,7 +121,7 @@ class TagCalls final : public CallReader {
   std::string value_;    // while it may not be a string
 };
 
-CallReader::Step TagCalls::read(char c, CallSink& sink) {
+CallReader::Found TagCalls::read(char c, CallSink& sink) {
   switch (state_) {
     case State::before_name:
       return read_before_name(c);
@@ -138,28 +138,28 @@ CallReader::Step TagCalls::read(char c, CallSink& sink) {
     case State::after_value:
       return read_after_value(c, sink);
   }
-  return Step::not_a_call;
+  return Found::not_a_call;
 }
 
-CallReader::Step TagCalls::read_before_name(char c) {
-  if (!tag_.has_begun() && is_space(c)) return Step::more;
-  if (!tag_.has_begun() && c == '{' && !is_after_call_) return Step::as_json;
+CallReader::Found TagCalls::read_before_name(char c) {
+  if (!tag_.has_begun() && is_space(c)) return Found::more;
+  if (!tag_.has_begun() && c == '{' && !is_after_call_) return Found::as_json;
   const std::array literals = {syntax_.name_open, syntax_.call_close};
-  const auto step = tag_.push(c, literals);
-  if (step == LiteralMatch::Step::more) return Step::more;
-  if (step == LiteralMatch::Step::none) return Step::not_a_call;
-  if (tag_.matched() == syntax_.call_close) return is_after_call_ ? Step::done : Step::not_a_call;
+  const auto found = tag_.push(c, literals);
+  if (found == LiteralMatch::Found::more) return Found::more;
+  if (found == LiteralMatch::Found::none) return Found::not_a_call;
+  if (tag_.matched() == syntax_.call_close) return is_after_call_ ? Found::done : Found::not_a_call;
   name_.clear();
   state_ = State::name;
-  return Step::more;
+  return Found::more;
 }
 
-CallReader::Step TagCalls::read_name(char c, CallSink& sink) {
+CallReader::Found TagCalls::read_name(char c, CallSink& sink) {
   if (syntax_.name_open.empty()) {  // GLM
-    if (c == '{' && name_.empty()) return Step::as_json;
-    if (name_.empty() && is_space(c)) return Step::more;
+    if (c == '{' && name_.empty()) return Found::as_json;
+    if (name_.empty() && is_space(c)) return Found::more;
     if (c == '<') {  // an argument, or the end, follows on the same line
-      if (begin_call(sink) == Step::not_a_call) return Step::not_a_call;
+      if (begin_call(sink) == Found::not_a_call) return Found::not_a_call;
       return read_before_key(c, sink);
     }
   }
@@ -169,44 +169,44 @@ CallReader::Step TagCalls::read_name(char c, CallSink& sink) {
     return begin_call(sink);
   }
   const bool is_name = name_.size() <= kMaxNameBytes && c != '\n' && c != '{' && c != '<';
-  return is_name ? Step::more : Step::not_a_call;
+  return is_name ? Found::more : Found::not_a_call;
 }
 
-CallReader::Step TagCalls::begin_call(CallSink& sink) {
+CallReader::Found TagCalls::begin_call(CallSink& sink) {
   while (!name_.empty() && is_space(name_.back())) name_.pop_back();
   // A name is one word; a sentence after the marker is text.
-  if (name_.empty() || name_.find_first_of(" \t") != std::string::npos) return Step::not_a_call;
-  if (!begin(name_, sink)) return Step::not_a_call;
+  if (name_.empty() || name_.find_first_of(" \t") != std::string::npos) return Found::not_a_call;
+  if (!begin(name_, sink)) return Found::not_a_call;
   has_arguments_ = false;
   state_ = State::before_key;
-  return Step::more;
+  return Found::more;
 }
 
-CallReader::Step TagCalls::read_before_key(char c, CallSink& sink) {
-  if (!tag_.has_begun() && is_space(c)) return Step::more;
+CallReader::Found TagCalls::read_before_key(char c, CallSink& sink) {
+  if (!tag_.has_begun() && is_space(c)) return Found::more;
   const std::array literals = {syntax_.key_open, syntax_.name_end, syntax_.call_close};
-  const auto step = tag_.push(c, literals);
-  if (step == LiteralMatch::Step::more) return Step::more;
-  if (step == LiteralMatch::Step::whole) return take_tag(sink);
+  const auto found = tag_.push(c, literals);
+  if (found == LiteralMatch::Found::more) return Found::more;
+  if (found == LiteralMatch::Found::whole) return take_tag(sink);
   return leave(sink);
 }
 
 // Something else stands where a tag of the call should.
-CallReader::Step TagCalls::leave(CallSink& sink) {
+CallReader::Found TagCalls::leave(CallSink& sink) {
   end(true, sink);
   held() = tag_.text();
-  return Step::not_a_call;
+  return Found::not_a_call;
 }
 
-CallReader::Step TagCalls::take_tag(CallSink& sink) {
+CallReader::Found TagCalls::take_tag(CallSink& sink) {
   if (tag_.matched() == syntax_.key_open) {
     key_.clear();
     state_ = State::key;
-    return Step::more;
+    return Found::more;
   }
   const bool is_closed = tag_.matched() == syntax_.call_close;
   end_call(sink);
-  return is_closed ? Step::done : Step::more;
+  return is_closed ? Found::done : Found::more;
 }
 
 void TagCalls::end_call(CallSink& sink) {
@@ -216,29 +216,29 @@ void TagCalls::end_call(CallSink& sink) {
   state_ = State::before_name;
 }
 
-CallReader::Step TagCalls::read_key(char c, CallSink& sink) {
+CallReader::Found TagCalls::read_key(char c, CallSink& sink) {
   key_ += c;
   if (key_.ends_with(syntax_.key_close)) {
     key_.resize(key_.size() - syntax_.key_close.size());
     tag_.clear();
     state_ = State::before_value;
     if (syntax_.value_open.empty()) begin_value(sink);
-    return Step::more;
+    return Found::more;
   }
-  if (key_.size() <= kMaxNameBytes) return Step::more;
+  if (key_.size() <= kMaxNameBytes) return Found::more;
   end(true, sink);
   held() = std::string(syntax_.key_open) + key_;
-  return Step::not_a_call;
+  return Found::not_a_call;
 }
 
-CallReader::Step TagCalls::read_before_value(char c, CallSink& sink) {
-  if (!tag_.has_begun() && is_space(c)) return Step::more;
+CallReader::Found TagCalls::read_before_value(char c, CallSink& sink) {
+  if (!tag_.has_begun() && is_space(c)) return Found::more;
   const std::array literals = {syntax_.value_open};
-  const auto step = tag_.push(c, literals);
-  if (step == LiteralMatch::Step::more) return Step::more;
-  if (step == LiteralMatch::Step::none) return leave(sink);
+  const auto found = tag_.push(c, literals);
+  if (found == LiteralMatch::Found::more) return Found::more;
+  if (found == LiteralMatch::Found::none) return leave(sink);
   begin_value(sink);
-  return Step::more;
+  return Found::more;
 }
 
 void TagCalls::begin_value(CallSink& sink) {
@@ -257,26 +257,26 @@ void TagCalls::begin_value(CallSink& sink) {
   state_ = State::value;
 }
 
-CallReader::Step TagCalls::read_value(char c, CallSink& sink) {
+CallReader::Found TagCalls::read_value(char c, CallSink& sink) {
   closing_ += c;
   while (!closing_.empty() && !syntax_.value_close.starts_with(closing_)) {
     add_to_value(std::string_view(closing_).substr(0, 1), sink);
     closing_.erase(0, 1);
   }
   if (closing_ == syntax_.value_close) state_ = State::after_value;
-  return Step::more;
+  return Found::more;
 }
 
 // The tag ends the value only where the call goes on as it should: code that an argument holds may
 // have the tag in it.
-CallReader::Step TagCalls::read_after_value(char c, CallSink& sink) {
+CallReader::Found TagCalls::read_after_value(char c, CallSink& sink) {
   closing_ += c;
   const bool is_long = closing_.size() > kMaxNameBytes;
-  if (!tag_.has_begun() && is_space(c) && !is_long) return Step::more;
+  if (!tag_.has_begun() && is_space(c) && !is_long) return Found::more;
   const std::array literals = {syntax_.key_open, syntax_.name_end, syntax_.call_close};
-  const auto step = tag_.push(c, literals);
-  if (step == LiteralMatch::Step::more && !is_long) return Step::more;
-  if (step == LiteralMatch::Step::whole) {
+  const auto found = tag_.push(c, literals);
+  if (found == LiteralMatch::Found::more && !is_long) return Found::more;
+  if (found == LiteralMatch::Found::whole) {
     end_value(sink);
     return take_tag(sink);
   }
@@ -285,7 +285,7 @@ CallReader::Step TagCalls::read_after_value(char c, CallSink& sink) {
   const size_t n = overlap(closing_, syntax_.value_close);
   add_to_value(std::string_view(closing_).substr(0, closing_.size() - n), sink);
   closing_.erase(0, closing_.size() - n);
-  return Step::more;
+  return Found::more;
 }
 
 void TagCalls::add_to_value(std::string_view text, CallSink& sink) {

@@ -191,19 +191,19 @@ Result<Value> map(Interpreter& in, const Value& value, Args& args) {
   return in.list(ListKind::iterator, std::move(out));
 }
 
-struct Choice {
+struct Wanted {
   bool by_attribute, keep;
 };
 
-Result<Value> chosen(Interpreter& in, const Value& value, Args& args, Choice choice) {
+Result<Value> chosen(Interpreter& in, const Value& value, Args& args, Wanted wanted) {
   std::vector<Value> out;
   if (!truthy(value)) return in.list(ListKind::iterator, {});
-  const size_t off = choice.by_attribute ? 1 : 0;
+  const size_t off = wanted.by_attribute ? 1 : 0;
   if (args.positional.size() < off) return in.fail("selectattr needs an attribute's name");
   MILLRACE_ASSIGN(const auto given, in.iterate(value));
   for (const Value& item : given->items) {
     Value subject = item;
-    if (choice.by_attribute) {
+    if (wanted.by_attribute) {
       MILLRACE_ASSIGN(subject, attribute_path(in, item, args.positional[0]));
     }
     bool holds = truthy(subject);
@@ -213,7 +213,7 @@ Result<Value> chosen(Interpreter& in, const Value& value, Args& args, Choice cho
       MILLRACE_ASSIGN(holds,
                       in.test(name->bytes, subject, {{rest, args.positional.end()}, args.named}));
     }
-    if (holds == choice.keep) out.push_back(item);
+    if (holds == wanted.keep) out.push_back(item);
   }
   return in.list(ListKind::iterator, std::move(out));
 }

@@ -70,7 +70,7 @@ constexpr const char* kDeepseek3Words =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+)"
     R"(|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-struct Row {
+struct KnownRule {
   std::vector<std::string_view> names;
   std::vector<const char*> patterns;
   bool nfc = false;
@@ -79,8 +79,8 @@ struct Row {
 };
 
 // Hugging Face normalises Qwen's text to NFC, and so do we; llama.cpp does not.
-const std::vector<Row>& rows() {
-  static const std::vector<Row> kRows = {
+const std::vector<KnownRule>& known_rules() {
+  static const std::vector<KnownRule> kKnown = {
       {{"default", ""}, {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2, R"(\p{N}+)", "[0-9][0-9][0-9]"}},
       {{"gpt-2", "phi-2", "olmo", "mpt"}, {kGpt2}},
       {{"smollm", "starcoder", "refact", "command-r", "codeshell"}, {R"(\p{N})", kGpt2}},
@@ -98,15 +98,15 @@ const std::vector<Row>& rows() {
       {{"gpt-4o", "llama4"}, {kGpt4o}},
       {{"tekken"}, {kTekken}, false, true, true},
   };
-  return kRows;
+  return kKnown;
 }
 
-PreRule rule_of(const Row& row) {
+PreRule rule_of(const KnownRule& known) {
   PreRule rule;
-  if (row.nfc) rule.normalize.push_back({NormalizeStep::Kind::nfc, "", ""});
-  for (const char* pattern : row.patterns) rule.split.push_back({pattern});
-  rule.ignore_merges = row.ignore_merges;
-  rule.add_bos = row.add_bos;
+  if (known.nfc) rule.normalize.push_back({NormalizeStep::Kind::nfc, "", ""});
+  for (const char* pattern : known.patterns) rule.split.push_back({pattern});
+  rule.ignore_merges = known.ignore_merges;
+  rule.add_bos = known.add_bos;
   return rule;
 }
 
@@ -130,24 +130,24 @@ SplitStep spelled(SplitStep step) {
 }  // namespace
 
 Result<PreRule> pre_rule_named(std::string_view name) {
-  std::string known;
-  for (const Row& row : rows())
-    for (const std::string_view alias : row.names) {
-      if (alias == name) return rule_of(row);
-      if (!alias.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", alias);
+  std::string names;
+  for (const KnownRule& known : known_rules())
+    for (const std::string_view alias : known.names) {
+      if (alias == name) return rule_of(known);
+      if (!alias.empty()) names += fmt::format("{}{}", names.empty() ? "" : ", ", alias);
     }
   return error(Code::unsupported, "the pre-tokenizer '{}' is not supported; supported are: {}",
-               printable(name, 64), known);
+               printable(name, 64), names);
 }
 
 std::string_view pre_rule_name(const std::vector<NormalizeStep>& normalize,
                                const std::vector<SplitStep>& split, bool ignore_merges) {
   std::vector<SplitStep> wanted;
   for (const SplitStep& step : split) wanted.push_back(spelled(step));
-  for (const Row& row : rows()) {
-    const PreRule rule = rule_of(row);
+  for (const KnownRule& known : known_rules()) {
+    const PreRule rule = rule_of(known);
     if (rule.normalize == normalize && rule.split == wanted && rule.ignore_merges == ignore_merges)
-      return row.names.front();
+      return known.names.front();
   }
   return "";
 }

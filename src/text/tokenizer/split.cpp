@@ -76,7 +76,7 @@ Result<Splitter> Splitter::make(const std::vector<SplitStep>& steps) {
     if (bytes > kMaxPatternBytes)
       return error(Code::unsupported, "a pre-tokenizer of more than {} bytes of patterns",
                    kMaxPatternBytes);
-    Step made;
+    Stage made;
     made.behavior = step.behavior;
     made.invert = step.invert;
     if (step.literal) {
@@ -85,7 +85,7 @@ Result<Splitter> Splitter::make(const std::vector<SplitStep>& steps) {
     } else {
       MILLRACE_ASSIGN(made.regex, Regex::compile(step.pattern));
     }
-    splitter.steps_.push_back(std::move(made));
+    splitter.stages_.push_back(std::move(made));
   }
   return splitter;
 }
@@ -95,18 +95,18 @@ Status Splitter::split(std::string_view text, Matcher& matcher,
   words.clear();
   if (!text.empty()) words.push_back(text);
   std::vector<std::string_view> before;
-  for (const Step& step : steps_) {
+  for (const Stage& stage : stages_) {
     before.swap(words);
     words.clear();
     for (const std::string_view word : before) {
-      Joiner joiner(step.behavior, step.invert, words);
+      Joiner joiner(stage.behavior, stage.invert, words);
       size_t done = 0;
       for (size_t from = 0; from < word.size();) {
         Match match;
-        if (step.literal.empty()) {
-          MILLRACE_ASSIGN(match, matcher.find(step.regex, word, from));
+        if (stage.literal.empty()) {
+          MILLRACE_ASSIGN(match, matcher.find(stage.regex, word, from));
         } else {
-          match = find_literal(step.literal, word, from);
+          match = find_literal(stage.literal, word, from);
         }
         if (match.begin == std::string_view::npos) break;
         joiner.add(word.substr(done, match.begin - done), false);

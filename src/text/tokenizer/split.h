@@ -37,16 +37,16 @@ class Splitter {
 
   // `text` is valid UTF-8 of less than 4 GiB; `words` are views into it, none of them empty.
   Status split(std::string_view text, Matcher& matcher, std::vector<std::string_view>& words) const;
-  bool empty() const { return steps_.empty(); }
+  bool empty() const { return stages_.empty(); }
 
  private:
-  struct Step {
+  struct Stage {
     Regex regex;
     std::string literal;
     SplitStep::Behavior behavior = SplitStep::Behavior::isolated;
     bool invert = false;
   };
-  std::vector<Step> steps_;
+  std::vector<Stage> stages_;
 };
 
 }  // namespace millrace

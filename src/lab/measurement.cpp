@@ -1,20 +1,20 @@
-#include "lab/session.h"
+#include "lab/measurement.h"
 
 #include <algorithm>
 
 namespace millrace::lab {
 namespace {
 
-std::vector<Row> all_rows(const SessionResult& result, const Target& target) {
+std::vector<Row> all_rows(const Measurement& result, const Target& target) {
   std::vector<Row> rows;
   for (const CaseRun& run : result.cases)
     for (Row& row : rows_of(run, target, result.roof)) rows.push_back(std::move(row));
   return rows;
 }
 
-class Session {
+class Measuring {
  public:
-  Session(Target& target, const BenchOptions& options, Progress& progress, Listener& listener)
+  Measuring(Target& target, const BenchOptions& options, Progress& progress, Listener& listener)
       : target_(target), options_(options), progress_(progress), listener_(listener) {}
 
   Result<Roof> measure(std::string_view when) {
@@ -51,7 +51,7 @@ class Session {
     return {};
   }
 
-  Result<SessionResult> run(const std::vector<PlanItem>& plan, const std::atomic<bool>& stop) {
+  Result<Measurement> run(const std::vector<PlanItem>& plan, const std::atomic<bool>& stop) {
     progress_.at(0, "measuring the ceilings");
     MILLRACE_ASSIGN(result_.before, measure("before"));
     const auto n = static_cast<double>(plan.size());
@@ -77,22 +77,22 @@ class Session {
   const BenchOptions& options_;
   Progress& progress_;
   Listener& listener_;
-  SessionResult result_;
+  Measurement result_;
 };
 
 }  // namespace
 
-std::string SessionResult::why_not_quiet() const {
+std::string Measurement::why_not_quiet() const {
   if (spread() > kQuietSpread)
     return fmt::format("not quiet: the ceilings before and after differ by {:.0f} %",
                        100 * spread());
   return before.noise.empty() ? after.noise : before.noise;
 }
 
-Result<SessionResult> run_session(Target& target, const std::vector<PlanItem>& plan,
-                                  const BenchOptions& options, const std::atomic<bool>& stop,
-                                  Progress& progress, Listener& listener) {
-  return Session(target, options, progress, listener).run(plan, stop);
+Result<Measurement> measure_all(Target& target, const std::vector<PlanItem>& plan,
+                                const BenchOptions& options, const std::atomic<bool>& stop,
+                                Progress& progress, Listener& listener) {
+  return Measuring(target, options, progress, listener).run(plan, stop);
 }
 
 }  // namespace millrace::lab

@@ -14,7 +14,7 @@ namespace millrace::lab {
 // Ceilings before and after a run that differ by more than this: something else was running.
 inline constexpr double kQuietSpread = 0.10;
 
-struct SessionResult {
+struct Measurement {
   std::vector<CaseRun> cases;
   std::vector<Row> rows;              // against the final ceilings
   std::vector<std::string> failures;  // cases that failed verification or could not be mounted
@@ -36,8 +36,8 @@ struct Listener {
   virtual void on_failure(const std::string& message) = 0;
 };
 
-Result<SessionResult> run_session(Target& target, const std::vector<PlanItem>& plan,
-                                  const BenchOptions& options, const std::atomic<bool>& stop,
-                                  Progress& progress, Listener& listener);
+Result<Measurement> measure_all(Target& target, const std::vector<PlanItem>& plan,
+                                const BenchOptions& options, const std::atomic<bool>& stop,
+                                Progress& progress, Listener& listener);
 
 }  // namespace millrace::lab
