@@ -400,7 +400,7 @@ class Running(unittest.TestCase):
             answer = server.chat(**ask)
             return answer["system_fingerprint"], answer["seed"], answer["choices"]
 
-        with Server(MILLRACE) as one, Server(MILLRACE, "--chunk", "24", threads=2) as two:
+        with Server(MILLRACE) as one, Server(MILLRACE, "--chunk-ms", "2", threads=2) as two:
             alone = result(one)
             with concurrent.futures.ThreadPoolExecutor(17) as pool:
                 others = [pool.submit(one.chat, LONG * (i % 5) + f"Tell me {i} things.", max_tokens=64, ignore_eos=True)

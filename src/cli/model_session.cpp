@@ -83,17 +83,20 @@ std::string display_name(const std::string& asked, const ModelFile& file) {
 
 // Outputs of 64 rows stay in the second-level cache between the kernels. Of experts each has some
 // of the rows only: with more of them its weights serve more rows (Qwen3-30B-A3B's shapes, four
-// layers, prompts of 512: 913 tok/s with 64 rows, 1055 with 128, 1201 with 256, 1218 with 512).
-int64_t batch_of(const ModelOptions& options, const Config& config) {
+// layers, prompts of 512: 913 tok/s with 64 rows, 1055 with 128, 1201 with 256, 1218 with 512). A
+// server bounds its steps by time (engine/scheduler.h), so it has room for more rows.
+int64_t batch_of(const ModelOptions& options, const ModelSession::Needs& needs,
+                 const Config& config) {
   if (options.n_batch > 0) return options.n_batch;
   if (options.device == "cuda") return 512;
-  return config.n_experts > 0 ? 256 : 64;
+  return config.n_experts > 0 || needs.max_seqs > 1 ? 256 : 64;
 }
 
 // Many requests decode beside a whole batch of prompts.
 EngineOptions engine_options(const ModelOptions& options, const ModelSession::Needs& needs,
                              const Config& config, int64_t n_ctx) {
-  const int64_t n_batch = batch_of(options, config) + (needs.max_seqs > 1 ? needs.max_seqs : 0);
+  const int64_t n_batch =
+      batch_of(options, needs, config) + (needs.max_seqs > 1 ? needs.max_seqs : 0);
   return {.n_ctx = n_ctx,
           .max_seqs = needs.max_seqs,
           .max_rows = std::min(n_batch, n_ctx * needs.max_seqs),

@@ -16,7 +16,8 @@
 namespace millrace::cli {
 
 inline constexpr char kBatchHelp[] =
-    "Batch size: prompt tokens computed at once (default: 64, or 256 for a mixture of experts)";
+    "Batch size: prompt tokens computed at once (default: 64; 256 for a mixture of experts or a "
+    "server, 512 on a GPU)";
 
 struct ModelOptions {
   std::string model;         // empty: the default one

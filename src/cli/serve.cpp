@@ -28,7 +28,8 @@ struct Options {
   ModelOptions model;
   std::string host = "127.0.0.1", unix_socket, key_file, template_date, kv_memory, script;
   int port = 8080;
-  int64_t parallel = 64, chunk = 0;
+  int64_t parallel = 64;
+  double chunk_ms = 200;
   std::vector<std::string> aliases, allow_origins, allow_hosts;
   bool strict_models = false, no_keys = false;
   double drain_s = 30;
@@ -231,7 +232,7 @@ Result<int> run_server(const Options& options) {
     service_options.prepare.from_flags = sampling_flags(options);
     service_options.prepare.from_model = serve::sampling_of(session->engine().file());
     service_options.prepare.date = date;
-    if (options.chunk > 0) service_options.scheduler.chunk_tokens = options.chunk;
+    service_options.scheduler.chunk_s = options.chunk_ms * 1e-3;
     service_options.script = script.get();
     serve::Service service(model, workers, service_options);
     running = &service;
@@ -293,9 +294,11 @@ void add_serve(App& app) {
       .range(1, 1024)
       .show_default();
   engine
-      .option("--chunk", options->chunk,
-              "Prompt tokens computed in a step while others decode (default: 64)")
-      .range(1, 8192);
+      .option("--chunk-ms", options->chunk_ms,
+              "Milliseconds that a step with new prompts may take while others decode: shorter "
+              "keeps their tokens coming, longer starts new answers sooner")
+      .real_range(1, 60000)
+      .show_default();
   engine.option("--drain", options->drain_s, "Seconds that running requests get when it stops")
       .real_range(0, 86400)
       .show_default();

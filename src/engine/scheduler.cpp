@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "base/clock.h"
@@ -11,6 +12,14 @@ namespace {
 
 // What a session was given counts half after this time.
 constexpr double kFadeS = 10;
+// A prompt that is computed at all gets on by so many tokens, however little time there is.
+constexpr int64_t kLeastChunk = 8;
+// Parts of a chunk's time: what prompts get however much the others' rows take, and what they get
+// where nobody decodes: somebody may come.
+constexpr double kLeastShare = 0.25, kAlone = 2;
+constexpr int64_t kOldestEvery = 4;  // chunks
+// A second of waiting makes up for so many tokens: who was served much does not wait for ever.
+constexpr double kTokensPerSecond = 500;
 
 }  // namespace
 
@@ -31,7 +40,11 @@ struct Scheduler::Task {
 };
 
 Scheduler::Scheduler(LanguageModel& model, const SchedulerOptions& options)
-    : model_(model), engine_(model.engine()), options_(options), faded_ns_(now_ns()) {}
+    : model_(model),
+      engine_(model.engine()),
+      options_(options),
+      faded_ns_(now_ns()),
+      pace_(engine_.config()) {}
 
 Scheduler::~Scheduler() {
   cancel_all();
@@ -69,7 +82,8 @@ Result<Scheduler::Id> Scheduler::submit(Job job) {
 
 double Scheduler::attained(const Task& task) const {
   const auto it = served_.find(task.job.session);
-  return it == served_.end() ? 0 : it->second;
+  const double waited_s = static_cast<double>(now_ns_ - task.arrived_ns) * 1e-9;
+  return (it == served_.end() ? 0 : it->second) - kTokensPerSecond * waited_s;
 }
 
 void Scheduler::serve(const Task& task, int64_t n_tokens) {
@@ -77,9 +91,9 @@ void Scheduler::serve(const Task& task, int64_t n_tokens) {
 }
 
 void Scheduler::fade() {
-  const double passed_s = static_cast<double>(now_ns() - faded_ns_) * 1e-9;
+  const double passed_s = static_cast<double>(now_ns_ - faded_ns_) * 1e-9;
   if (passed_s < kFadeS / 10) return;
-  faded_ns_ = now_ns();
+  faded_ns_ = now_ns_;
   const double left = std::exp2(-passed_s / kFadeS);
   for (auto it = served_.begin(); it != served_.end();) {
     it->second *= left;
@@ -197,26 +211,64 @@ bool Scheduler::move_aside(const Task* than) {
   return true;
 }
 
+// How many of its tokens the step computes.
+int64_t Scheduler::add_turn(Task& task, int64_t most) {
+  const int64_t n_pending = std::ssize(task.request->pending());
+  const int64_t n = std::min(most, n_pending);
+  const bool draws = n == n_pending;
+  if (n <= 0 || (draws && n_outputs_ == 0)) return 0;
+  turns_.push_back({task.request.get(), static_cast<size_t>(n)});
+  of_.push_back({&task, draws, !task.request->is_decoding()});
+  n_rows_ -= n;
+  n_outputs_ -= draws;
+  work_ += pace_.work(task.n_done(), n);
+  return n;
+}
+
+// One after the other, not all a little: shared, they would all be late. What is left of a prompt
+// counts as served, so that it keeps its place while it is computed.
+std::vector<Scheduler::Task*> Scheduler::prompts() const {
+  std::vector<Task*> out;
+  for (const auto& task : running_)
+    if (!task->request->is_decoding()) out.push_back(task.get());
+  const auto key = [&](const Task* task) {
+    auto n_left = std::ssize(task->request->pending());
+    for (const auto& other : waiting_)  // who waits for a beginning lends it its haste
+      if (other->awaited == task->id) n_left = std::min(n_left, other->until - task->n_done());
+    return std::tuple(task->job.priority, attained(*task) + static_cast<double>(n_left), task->id);
+  };
+  std::sort(out.begin(), out.end(), [&](Task* a, Task* b) { return key(a) < key(b); });
+  return out;
+}
+
+// Who comes first by its key might keep the oldest of its priority waiting for ever.
+std::vector<Scheduler::Task*>::iterator Scheduler::oldest_of(std::vector<Task*>& tasks) {
+  return std::min_element(tasks.begin(), tasks.end(), [](const Task* a, const Task* b) {
+    return std::tuple(a->job.priority, a->id) < std::tuple(b->job.priority, b->id);
+  });
+}
+
 void Scheduler::plan() {
   turns_.clear();
   of_.clear();
-  int64_t n_rows = engine_.options().max_rows, n_outputs = engine_.options().max_outputs;
-  const auto add = [&](Task& task, int64_t most) {
-    const int64_t n_pending = std::ssize(task.request->pending());
-    const int64_t n = std::min({n_rows, most, n_pending});
-    if (n <= 0 || (n == n_pending && n_outputs == 0)) return int64_t{0};
-    turns_.push_back({task.request.get(), static_cast<size_t>(n)});
-    of_.push_back({&task, n == n_pending});
-    n_rows -= n;
-    n_outputs -= n == n_pending;
-    return n;
-  };
+  work_ = 0;
+  n_rows_ = engine_.options().max_rows;
+  n_outputs_ = engine_.options().max_outputs;
   running_.sort([&](const auto& a, const auto& b) { return is_before(*a, *b); });
   for (const auto& task : running_)
-    if (task->request->is_decoding()) add(*task, 1);
-  int64_t n_left = turns_.empty() ? n_rows : std::min(n_rows, options_.chunk_tokens);
-  for (const auto& task : running_)
-    if (!task->request->is_decoding()) n_left -= add(*task, n_left);
+    if (task->request->is_decoding()) add_turn(*task, std::min<int64_t>(n_rows_, 1));
+  std::vector<Task*> all = prompts();
+  if (all.empty()) return;
+  const double whole = pace_.work_in(options_.chunk_s);
+  double work = turns_.empty() ? kAlone * whole : std::max(whole - work_, kLeastShare * whole);
+  int64_t n_left = turns_.empty() ? n_rows_ : std::min(n_rows_, options_.chunk_tokens);
+  if (++n_chunks_ % kOldestEvery == 0) std::iter_swap(all.begin(), oldest_of(all));
+  for (auto task = all.begin(); task != all.end() && n_left > 0 && work > 0; ++task) {
+    const int64_t fits = pace_.fitting((*task)->n_done(), n_left, work);
+    const double before = work_;
+    n_left -= add_turn(**task, std::max(fits, std::min(n_left, kLeastChunk)));
+    work -= work_ - before;
+  }
 }
 
 // The prompt's end is a place to come back to: the next turn often differs from here on.
@@ -228,7 +280,7 @@ void Scheduler::after_step(bool stepped) {
     serve(task, n);
     counts_.n_rows += n;
     counts_.n_drawn += of_[i].draws;
-    if (result.n_tokens - of_[i].draws > 0) continue;  // was past its prompt
+    if (!of_[i].in_prompt) continue;
     counts_.n_computed += n;
     if (of_[i].draws) engine_.remember(task.request->seq());
     if (task.job.on_prompt) task.job.on_prompt(std::min(task.n_done(), result.n_prompt));
@@ -251,6 +303,7 @@ void Scheduler::end(Tasks& from, Tasks::iterator it, const Status& why) {
 }
 
 void Scheduler::step() {
+  now_ns_ = now_ns();
   fade();
   let_in();
   plan();
@@ -264,6 +317,9 @@ void Scheduler::step() {
     ++counts_.n_steps;
     is_tight_ = false;
     counts_.step_s = static_cast<double>(now_ns() - start_ns) * 1e-9;
+    const bool has_prompt = std::any_of(turns_.begin(), turns_.end(),
+                                        [](const auto& turn) { return turn.n >= kLeastChunk; });
+    if (has_prompt) pace_.learn(work_, counts_.step_s);
   } else if (status.code() != Code::unavailable || running_.size() < 2) {
     for (const Turned& turned : of_) {
       turned.task->failure = status;

@@ -1,8 +1,10 @@
 // Many requests over one engine. Each step computes a token for every request that decodes and, of
-// those still in their prompts, a chunk of bounded size, so that a long prompt never freezes the
-// others. Who waits goes by priority, then by how little its session has been served lately, then
-// by arrival. A prompt whose beginning another request is computing waits for that. When pages run
-// out, the request of the lowest priority is moved aside; it goes on later, with the same tokens.
+// those still in their prompts, as much as a bounded time is enough for, so that a long prompt
+// never freezes the others. Who waits goes by priority, then by how little its session has been
+// served lately and how long it has waited. Prompts are computed one after the other: that one
+// first after which its session has been served least, every fourth time the oldest. A prompt whose
+// beginning another request is computing waits for that. When pages run out, the request of the
+// lowest priority is moved aside; it goes on later, with the same tokens.
 //
 // It belongs to the engine's thread: jobs come in and callbacks go out on that thread alone.
 #pragma once
@@ -17,6 +19,7 @@
 
 #include "base/status.h"
 #include "engine/language_model.h"
+#include "engine/pace.h"
 
 namespace millrace {
 
@@ -38,7 +41,8 @@ struct Job {
 };
 
 struct SchedulerOptions {
-  int64_t chunk_tokens = 64;  // of prompts in a step in which others decode
+  double chunk_s = 0.2;              // for prompts in a step in which others decode
+  int64_t chunk_tokens = INT64_MAX;  // at most, whatever the clock says
 };
 
 class Scheduler {
@@ -91,6 +95,9 @@ class Scheduler {
   Tasks::iterator least(const Task* than);
   bool move_aside(const Task* than);
   void plan();
+  std::vector<Task*> prompts() const;
+  static std::vector<Task*>::iterator oldest_of(std::vector<Task*>& tasks);
+  int64_t add_turn(Task& task, int64_t most);
   void after_step(bool stepped);
   void end(Tasks& from, Tasks::iterator task, const Status& why);
 
@@ -100,12 +107,18 @@ class Scheduler {
   Tasks waiting_, running_;
   std::unordered_map<std::string, double> served_;  // tokens of each session, fading
   int64_t faded_ns_ = 0;
+  int64_t now_ns_ = 0;    // when the step began
+  int64_t n_chunks_ = 0;  // steps with a part of a prompt
   Id last_id_ = 0;
+  Pace pace_;
+  // Of the step that is planned: its work, and what may still come in.
+  double work_ = 0;
+  int64_t n_rows_ = 0, n_outputs_ = 0;
   bool is_tight_ = false;  // pages ran out, and no step has succeeded since: nobody is let in
   std::vector<LanguageModel::Turn> turns_;
   struct Turned {
     Task* task;
-    bool draws;
+    bool draws, in_prompt;
   };
   std::vector<Turned> of_;  // whose each turn is
   Counts counts_;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/philox.h"
 #include "engine/talk_test.h"
 
@@ -238,6 +240,29 @@ TEST(Scheduler, a_long_prompt_freezes_nobody) {
     EXPECT_LE(scheduler.counts().n_rows - n_rows, 17);
   }
   run(scheduler);
+}
+
+// One prompt after the other, the shorter first; the older one gets on all the same.
+TEST(Scheduler, prompts_take_turns_by_what_is_left_of_them) {
+  Talk talk = Talk::with(1, {.n_ctx = 512, .max_seqs = 3, .max_rows = 128});
+  ASSERT_NE(talk.model, nullptr);
+  Scheduler scheduler(*talk.model, {.chunk_tokens = 32});
+  Rng rng(2);
+  Outcome decoding, lengthy, brief;
+  ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 20), endless(1, 90), decoding)).ok());
+  scheduler.step();
+  ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 400), endless(1, 2), lengthy)).ok());
+  ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 60), endless(1, 2), brief)).ok());
+  while (!brief.ended) scheduler.step();
+  EXPECT_FALSE(lengthy.ended);
+  const auto shown = scheduler.shown();
+  const auto left = std::find_if(shown.begin(), shown.end(), [](const Scheduler::Shown& one) {
+    return one.phase == Scheduler::Phase::prefill;
+  });
+  ASSERT_NE(left, shown.end());
+  EXPECT_GT(left->n_done, 8) << "the older one waited for all of the younger";
+  run(scheduler);
+  EXPECT_TRUE(lengthy.ended);
 }
 
 TEST(Scheduler, who_was_served_least_comes_first) {

@@ -210,14 +210,14 @@ void Service::cancel_jobs(const Asked& asked) {
     if (!choice.is_over && choice.job != 0) scheduler_.cancel(choice.job);
 }
 
-// What a real request shares with work that was begun ahead, it goes on with itself.
-void Service::take_over(std::span<const int32_t> prompt) {
+// A real request goes on itself with what was begun ahead of it.
+void Service::take_over(std::span<const int32_t> prompt, const std::string& salt) {
   std::erase_if(ahead_, [&](const Ahead& ahead) {
     const auto n_same =
         std::mismatch(prompt.begin(), prompt.end(), ahead.prompt.begin(), ahead.prompt.end())
             .first -
         prompt.begin();
-    if (n_same < kPageTokens && n_same < std::ssize(ahead.prompt)) return false;
+    if (ahead.salt != salt || n_same + kPageTokens < std::ssize(ahead.prompt)) return false;
     scheduler_.cancel(ahead.job);
     return true;
   });
@@ -233,7 +233,7 @@ void Service::submit(Submission submission) {
   asked->choices.resize(n_choices);
   for (const auto& prompt : prepared.prompts) {
     asked->usage.n_prompt += std::ssize(prompt);
-    take_over(prompt);
+    take_over(prompt, asked->salt());
   }
   for (size_t i = 0; i < n_choices && !asked->has_failed; ++i) {
     Asked::Choice& choice = asked->choices[i];
@@ -398,7 +398,7 @@ void Service::end(const AskedPtr& asked, size_t index, const Generated& result, 
   Asked::Choice& choice = asked->choices[index];
   choice.is_over = true;
   ++metrics_.finished[static_cast<size_t>(result.finish)];
-  note_end(*asked, choice.tokens, result.n_prompt);
+  if (result.n_tokens > 0) note_end(*asked, choice.tokens, result.n_prompt);
   if (!why.ok()) {
     asked->fail(api_error(why));
     post([this, asked] { cancel_jobs(*asked); });
@@ -434,11 +434,13 @@ void Service::go_ahead(const AskedPtr& asked) {
     Job job{.prompt = *tokens, .salt = salt, .priority = kAheadPriority};
     job.how.max_tokens = 1;
     job.on_token = [](const TokenEvent&) {};
+    job.on_end = [this](const Generated& result, const Status&) {
+      if (result.n_tokens > 0) metrics_.n_ahead += result.n_prompt - result.n_cached;
+    };
     const auto id = scheduler_.submit(std::move(job));
     if (!id.ok()) return;
-    metrics_.n_ahead += n_new;
     if (ahead_.size() >= kMaxAhead) ahead_.erase(ahead_.begin());
-    ahead_.push_back({id.value(), std::move(*tokens)});
+    ahead_.push_back({id.value(), std::move(*tokens), salt});
   });
 }
 

@@ -92,7 +92,7 @@ class Service {
   void end(const AskedPtr& asked, size_t index, const Generated& result, const Status& why);
   void forget(Id id);
   void cancel_jobs(const Asked& asked);
-  void take_over(std::span<const int32_t> prompt);
+  void take_over(std::span<const int32_t> prompt, const std::string& salt);
   // Computes what the next prompt of this conversation will have and this answer has not: dropped
   // reasoning, arguments that the template writes in its own way.
   void go_ahead(const AskedPtr& asked);
@@ -130,6 +130,7 @@ class Service {
   struct Ahead {
     Scheduler::Id job;
     std::vector<int32_t> prompt;
+    std::string salt;
   };
   std::vector<Ahead> ahead_;
 

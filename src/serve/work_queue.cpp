@@ -34,10 +34,11 @@ void WorkQueue::work() noexcept {
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
     if (stopping_) return;
-    const std::function<void()> next = std::move(waiting_.front());
+    std::function<void()> next = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
     next();
+    next = nullptr;  // what it holds goes outside the lock
     lock.lock();
   }
 }

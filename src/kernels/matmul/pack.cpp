@@ -117,7 +117,7 @@ size_t packed_bytes(const Args& a) {
 }
 
 void pack(const Args& a, const void* plain, void* packed) {
-  const Source& p = source_of(a.w_type);
+  const Source p = source_of(a.w_type);  // a copy, which no byte that is written can be part of
   if (a.n % kOutputs != 0) {
     const size_t tile = packed_bytes(a) / static_cast<size_t>(n_tiles(a.n));
     std::memset(static_cast<uint8_t*>(packed) + packed_bytes(a) - tile, 0, tile);
@@ -128,7 +128,7 @@ void pack(const Args& a, const void* plain, void* packed) {
 }
 
 void unpack(const Args& a, const void* packed, void* plain) {
-  const Source& p = source_of(a.w_type);
+  const Source p = source_of(a.w_type);  // a copy, which no byte that is written can be part of
   for_each_block(a, p, [&](long long to, int o, long long from) {
     unpack_block(p, static_cast<const uint8_t*>(packed) + from, o,
                  static_cast<uint8_t*>(plain) + to);

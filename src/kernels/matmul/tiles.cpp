@@ -126,7 +126,7 @@ struct Panel {
                       .first = true};
       for_each_group(tile, 0, kernel.max_packed_rows, p, [&](Product product, int n_group) {
         product.ahead = ahead;
-        ahead.at += 64 * ahead.n_lines * plan.n_blocks;
+        ahead.at += std::min<long long>(64 * ahead.n_lines * plan.n_blocks, ahead.end - ahead.at);
         kernel.multiply_packed(product, n_group, static_cast<int>(n));
       });
     }
