@@ -196,7 +196,8 @@ Result<int> run_server(const Options& options) {
   // Threads that start before the team are pinned nowhere.
   const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  serve::WorkQueue workers(1, 4096);
+  // So that one long conversation does not hold up all; a script says its lines in order.
+  serve::WorkQueue workers(options.script.empty() ? 2 : 1, 4096);
   serve::Api api({.version = MILLRACE_VERSION,
                   .aliases = options.aliases,
                   .strict_models = options.strict_models,

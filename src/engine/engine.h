@@ -93,6 +93,7 @@ class Engine {
   // Pages of a group that n tokens of one sequence take.
   int64_t n_pages_for(size_t group, int64_t n_tokens) const;
   const PrefixTree& tree() const { return *tree_; }
+  DeviceKind device_kind() const { return device_.kind(); }
   size_t kv_bytes() const;
 
  private:

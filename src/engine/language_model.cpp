@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace millrace {
+namespace {
+
+// On an H200 and 16 lanes, Qwen3-0.6B's vocabulary: 792 tok/s drawn by one lane, 720 by all; 8
+// streams 3,109 and 2,959.
+constexpr size_t kFewRows = 8;
+
+}  // namespace
 
 Result<LanguageModel> LanguageModel::make(Engine& engine, Team& team, const PickFrom& from) {
   LanguageModel out;
@@ -53,7 +60,11 @@ Status LanguageModel::draw(std::span<const Turn> turns, const OnFailed& failed) 
   }
   if (rows_.empty()) return {};
   if (sampled_.size() < rows_.size()) sampled_.resize(rows_.size());
-  const Status drawn = sampler_->sample(*team_, rows_, std::span(sampled_).first(rows_.size()));
+  const auto out = std::span(sampled_).first(rows_.size());
+  // Between a GPU's steps the team sleeps, and waking it for a few rows takes longer than they do.
+  const bool is_quick = engine_->device_kind() != DeviceKind::cpu && rows_.size() <= kFewRows;
+  const Status drawn =
+      is_quick ? sampler_->sample(rows_, out) : sampler_->sample(*team_, rows_, out);
   for (size_t i = 0; i < drawing_.size() && !drawn.ok(); ++i) drawing_[i]->fail();
   MILLRACE_TRY(drawn);
   for (size_t i = 0; i < drawing_.size(); ++i)
@@ -65,6 +76,7 @@ Status LanguageModel::draw(std::span<const Turn> turns, const OnFailed& failed) 
 Status LanguageModel::advance(std::span<const Turn> turns, const OnFailed& failed) {
   batch_.clear();
   for (const Turn& turn : turns) {
+    turn.request->begin();
     const auto pending = turn.request->pending();
     batch_.push_back({.seq = turn.request->seq(),
                       .tokens = pending.first(turn.n),

@@ -36,9 +36,11 @@ void Request::enter(int seq, int64_t n_kept) {
   MILLRACE_CHECK(seq_ < 0, "a request that is in sequence {} enters {}", seq_, seq);
   seq_ = seq;
   n_computed_ = n_kept;
-  if (has_begun_) return;
-  has_begun_ = true;
-  result_.n_cached = n_kept;
+  if (!has_begun_) result_.n_cached = n_kept;
+}
+
+void Request::begin() {
+  if (std::exchange(has_begun_, true)) return;
   result_.queue_s = seconds_since(start_ns_);
   start_ns_ = now_ns();
 }

@@ -68,6 +68,8 @@ class Request {
   // It computes in a sequence, which no other request may use meanwhile and which has the first
   // n_kept of its tokens. It may leave one and go on in another.
   void enter(int seq, int64_t n_kept);
+  // Its first step begins: until now it waited.
+  void begin();
   int leave();
   int seq() const { return seq_; }  // -1: it is in none
 

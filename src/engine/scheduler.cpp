@@ -218,7 +218,7 @@ int64_t Scheduler::add_turn(Task& task, int64_t most) {
   const bool draws = n == n_pending;
   if (n <= 0 || (draws && n_outputs_ == 0)) return 0;
   turns_.push_back({task.request.get(), static_cast<size_t>(n)});
-  of_.push_back({&task, draws, !task.request->is_decoding()});
+  of_.push_back({&task, draws, task.request->result().n_tokens == 0});
   n_rows_ -= n;
   n_outputs_ -= draws;
   work_ += pace_.work(task.n_done(), n);

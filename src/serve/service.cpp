@@ -72,6 +72,7 @@ struct Service::Asked {
   };
   std::vector<Choice> choices;
   std::vector<OutputEvent> parsed;
+  int64_t submitted_ns = 0;
   bool is_accepted = false, has_failed = false;
   size_t n_over = 0;
   uint64_t seed = 0;
@@ -227,6 +228,7 @@ void Service::submit(Submission submission) {
   const AskedPtr& asked = submission.asked;
   if (asked->gone) return forget(asked->id);
   Prepared& prepared = submission.prepared;
+  asked->submitted_ns = now_ns();
   asked->seed = asked->request.sampling.seed.value_or(random_53_bits());
   prepared.how.sampling.seed = asked->seed;
   const size_t n_choices = prepared.prompts.size() * static_cast<size_t>(asked->request.n);
@@ -352,8 +354,6 @@ void Service::let_in(Asked& asked, size_t index, int64_t n_done) {
   const bool is_new = !std::exchange(choice.is_let_in, true);
   if (is_new && index % static_cast<size_t>(asked.request.n) == 0) asked.usage.n_cached += n_done;
   if (!std::exchange(asked.is_accepted, true)) {
-    asked.usage.queue_s = seconds_between(asked.arrived_ns, now_ns());
-    metrics_.queue.add(asked.usage.queue_s);
     ++metrics_.diverged[static_cast<size_t>(divergence(asked, choice.tokens, n_done))];
     AnswerEvent event{.kind = AnswerEvent::Kind::accepted};
     event.seed = asked.seed;
@@ -406,6 +406,10 @@ void Service::end(const AskedPtr& asked, size_t index, const Generated& result, 
   Usage& usage = asked->usage;
   usage.n_completion += result.n_tokens;
   usage.n_reasoning += choice.n_reasoning;
+  if (index == 0) {
+    usage.queue_s = seconds_between(asked->arrived_ns, asked->submitted_ns) + result.queue_s;
+    metrics_.queue.add(usage.queue_s);
+  }
   usage.prompt_s = std::max(usage.prompt_s, result.prompt_s);
   usage.completion_s = std::max(usage.completion_s, result.tokens_s);
   AnswerEvent event{.kind = AnswerEvent::Kind::finished, .choice = static_cast<int>(index)};

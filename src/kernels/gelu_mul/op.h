@@ -1,7 +1,8 @@
 // The gated activation of a feed-forward layer with GELU in its tanh form (GeGLU: Gemma). Numerics:
 // class cpu.gelu_mul.f32, gelu as base/math.h writes it, x / (1 + exp(-t)) with t = x * fma(x * x,
 // b, a), and one correctly rounded f32 product, each element for itself; a NaN is stored as
-// 0x7fc00000. Lanes split rows or columns.
+// 0x7fc00000. Lanes split rows or columns. Class cuda.gelu_mul.f32: the same, rounded once more
+// where y is bf16.
 #pragma once
 
 #include <span>

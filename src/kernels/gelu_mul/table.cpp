@@ -3,6 +3,11 @@
 #include "kernels/gelu_mul/cases.h"
 #include "kernels/gelu_mul/floor.h"
 #include "kernels/gelu_mul/op.h"
+#include "tensor/format.h"
+#ifdef MILLRACE_CUDA
+#include "kernels/device.h"
+#include "kernels/gelu_mul/device.h"
+#endif
 
 namespace millrace::gelu_mul {
 namespace {
@@ -18,6 +23,12 @@ std::string key(const Args& a) {
 constexpr std::string_view kF32 = "cpu.gelu_mul.f32";
 
 constexpr std::array kVariants = {
+#ifdef MILLRACE_CUDA
+    Variant{.name = "sm80",
+            .isa = Isa::sm80,
+            .numerics = "cuda.gelu_mul.f32",
+            .run = erase_launch<Args, launch_sm80>},
+#endif
     Variant{.name = "avx512",
             .isa = Isa::avx512,
             .numerics = kF32,
@@ -49,6 +60,8 @@ Status validate(const Args& a) {
   if (a.n_rows < 0 || a.n < 1)
     return error(Code::invalid_argument, "gelu_mul: shape {} x {} (rows >= 0, n >= 1)", a.n_rows,
                  a.n);
+  if (a.type != DType::f32 && a.type != DType::bf16)
+    return error(Code::unsupported, "gelu_mul: {} (f32 and bf16 only)", name_of(a.type));
   return {};
 }
 
