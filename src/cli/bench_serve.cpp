@@ -192,17 +192,25 @@ class Bench {
     const std::vector<double> gaps_ms = gaps(streams, prompt.sent_ns, prompt.ended_ns);
     drop(streams);
     MILLRACE_TRY(wait_idle());
-    // Of a server that somebody else has started, its steps tell.
-    const double chunk_ms =
-        process_ != nullptr || steps_ms.empty() ? kChunkMs : percentile(steps_ms, 0.5);
+    // Of a server that somebody else has started, its steps tell, if it showed any.
+    std::optional<double> chunk_ms;
+    if (process_ != nullptr)
+      chunk_ms = kChunkMs;
+    else if (!steps_ms.empty())
+      chunk_ms = percentile(steps_ms, 0.5);
     if (gaps_ms.empty())
       return error(Code::unavailable, "no token came while the prompt of {} tokens was computed",
                    n);
-    return std::vector<Figure>{
-        {"token gap during a long prompt, p99", percentile(gaps_ms, 0.99), "ms", 2 * chunk_ms,
-         false,
-         fmt::format("4 streams; {} tokens arrive and take {:.1f} s; a chunk has {:.0f} ms", n,
-                     prompt.seconds(), chunk_ms)}};
+    Figure gap{
+        .what = "token gap during a long prompt, p99",
+        .value = percentile(gaps_ms, 0.99),
+        .unit = "ms",
+        .note = fmt::format("4 streams; {} tokens arrive and take {:.1f} s", n, prompt.seconds())};
+    if (chunk_ms) {
+      gap.target = 2 * *chunk_ms;
+      gap.note += fmt::format("; a chunk has {:.0f} ms", *chunk_ms);
+    }
+    return std::vector<Figure>{gap};
   }
 
   Result<std::vector<Figure>> idle() {

@@ -33,6 +33,7 @@ struct Scheduler::Task {
   // The one whose prompt it waits for, until that has so many tokens.
   Id awaited = 0;
   int64_t until = 0;
+  int64_t n_left = 0;  // of its prompt, or of what others wait for: for the step that is planned
 
   int64_t n_done() const {
     return static_cast<int64_t>(request->tokens().size() - request->pending().size());
@@ -231,11 +232,16 @@ std::vector<Scheduler::Task*> Scheduler::prompts() const {
   std::vector<Task*> out;
   for (const auto& task : running_)
     if (!task->request->is_decoding()) out.push_back(task.get());
+  for (Task* task : out) task->n_left = std::ssize(task->request->pending());
+  for (const auto& other : waiting_) {  // who waits for a beginning lends it its haste
+    if (other->awaited == 0) continue;
+    for (Task* task : out)
+      if (other->awaited == task->id && other->until > task->n_done())
+        task->n_left = std::min(task->n_left, other->until - task->n_done());
+  }
   const auto key = [&](const Task* task) {
-    auto n_left = std::ssize(task->request->pending());
-    for (const auto& other : waiting_)  // who waits for a beginning lends it its haste
-      if (other->awaited == task->id) n_left = std::min(n_left, other->until - task->n_done());
-    return std::tuple(task->job.priority, attained(*task) + static_cast<double>(n_left), task->id);
+    const auto n_left = static_cast<double>(task->n_left);
+    return std::tuple(task->job.priority, attained(*task) + n_left, task->id);
   };
   std::sort(out.begin(), out.end(), [&](Task* a, Task* b) { return key(a) < key(b); });
   return out;
@@ -262,7 +268,10 @@ void Scheduler::plan() {
   const double whole = pace_.work_in(options_.chunk_s);
   double work = turns_.empty() ? kAlone * whole : std::max(whole - work_, kLeastShare * whole);
   int64_t n_left = turns_.empty() ? n_rows_ : std::min(n_rows_, options_.chunk_tokens);
-  if (++n_chunks_ % kOldestEvery == 0) std::iter_swap(all.begin(), oldest_of(all));
+  if (++n_chunks_ % kOldestEvery == 0) {
+    const auto oldest = oldest_of(all);
+    std::rotate(all.begin(), oldest, oldest + 1);
+  }
   for (auto task = all.begin(); task != all.end() && n_left > 0 && work > 0; ++task) {
     const int64_t fits = pace_.fitting((*task)->n_done(), n_left, work);
     const double before = work_;

@@ -41,7 +41,7 @@ struct Job {
 };
 
 struct SchedulerOptions {
-  double chunk_s = 0.2;              // for prompts in a step in which others decode
+  double chunk_s = 0.2;              // that a step with prompts may take while others decode
   int64_t chunk_tokens = INT64_MAX;  // at most, whatever the clock says
 };
 

@@ -490,9 +490,6 @@ TEST_F(HttpServerThreads, TakesOverAStaleSocketAndNoOtherFile) {
 
 // No file descriptor is left for the server to accept with: it waits without spinning, and goes on.
 TEST_F(HttpServerThreads, OutlivesALackOfFiles) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "UBSan, which comes with ASan here, reads objects through a pipe: two more files";
-#endif
   start();
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);

@@ -2,8 +2,8 @@
 same requests, in rounds that take turns; every load finds a server that has just started and answered one request.
 
 chat: sessions at once, each asks its next question as soon as it has its answer; the whole takes so long.
-agents: more sessions than llama-server has slots (millrace has none), a system prompt that all of them share, a task of their own, and a tool's result in
-every turn; the time to the first token of turns 2 and later. A tool takes a quarter of a second.
+agents: more sessions than llama-server has slots (millrace has none), a system prompt that all of them share, a task of
+their own, and a tool's result in every turn; the time to the first token of turns 2 and later. A tool takes a quarter of a second.
 
 Answers have a fixed number of tokens (ignore_eos), drawn greedily, and go back as they came. The client is this script,
 a thread a session; what it costs is the same for both."""
@@ -55,7 +55,8 @@ def millrace_command(model, port, options):
 def llama_command(model, port, options):
     # Each slot has the whole context that the model allows; a common beginning in another slot, or one that was put
     # aside in memory, is used again; parts of a prompt that only moved, from 256 tokens, too.
-    return [LLAMA_SERVER, "-m", model, "--host", "127.0.0.1", "--port", port, "-t", options.threads, "-tb", options.threads, "-np", N_SLOTS,
+    return [LLAMA_SERVER, "-m", model, "--host", "127.0.0.1", "--port", port, "-t", options.threads,
+            "-tb", options.threads, "-np", N_SLOTS,
             "-c", N_SLOTS * SLOT_CONTEXT, "-fa", "on", "-cb", "--cache-reuse", 256, "--cache-ram", 8192, "--jinja"]
 
 
