@@ -181,7 +181,7 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
 }
 
 Result<LanguageModel> ModelSession::language_model() {
-  auto model = LanguageModel::make(*engine_, *team_, *from_);
+  auto model = LanguageModel::make(*engine_, *from_);
   if (model.ok()) print_warnings(model->tokenizer());
   return model;
 }

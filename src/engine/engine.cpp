@@ -160,8 +160,8 @@ std::string Engine::step_classes() const {
 }
 
 std::string Engine::fingerprint() const {
-  return hash128(
-      fmt::format("{} {}.{}", step_classes(), sample::kBlocks, revision_of(sample::kBlocks)));
+  const auto sampling = device_.kind() == DeviceKind::cpu ? sample::kBlocks : sample::kDeviceBlocks;
+  return hash128(fmt::format("{} {}.{}", step_classes(), sampling, revision_of(sampling)));
 }
 
 std::string Engine::root() const {
@@ -458,7 +458,8 @@ void Engine::list_work() {
                          work_, inputs_.work(group, n_rows_));
 }
 
-Status Engine::step(std::span<const Work> batch) {
+// A GPU is waited for: what it failed at is this step's, and its inputs can be written again.
+Status Engine::step(std::span<const Work> batch, Program* then) {
   MILLRACE_TRY(check(batch));
   taken_.clear();
   Status status = reserve(batch);
@@ -472,18 +473,12 @@ Status Engine::step(std::span<const Work> batch) {
       inputs_.wanted()[i] = 0;
     list_work();
     status = inputs_.upload(device_, n_rows_);
-    if (status.ok()) status = program.run(n_rows_, n_outputs_);
-    if (status.ok()) status = finish_on_device();
+    is_read_back_ = false;
+    if (status.ok()) status = program.run(n_rows_, n_outputs_, then);
+    if (status.ok()) status = device_.wait();
   }
   status.ok() ? commit(batch) : roll_back();
   return status;
-}
-
-// A GPU is waited for: what it failed at is this step's, and its inputs can be written again.
-Status Engine::finish_on_device() {
-  if (device_.kind() == DeviceKind::cpu) return {};
-  const size_t bytes = static_cast<size_t>(n_outputs_ * config().n_vocab) * sizeof(float);
-  return device_.read(read_back_.data(), network_->program().logits(), bytes);
 }
 
 Result<std::span<const float>> Engine::logits(size_t work, int64_t row) {
@@ -492,9 +487,13 @@ Result<std::span<const float>> Engine::logits(size_t work, int64_t row) {
   if (row < 0) row += outputs.n;
   MILLRACE_CHECK(row >= 0 && row < outputs.n, "row {} of {}", row, outputs.n);
   const auto width = static_cast<size_t>(config().n_vocab);
-  const float* logits = network_->program().logits();
-  if (device_.kind() == DeviceKind::cuda)
+  const float* logits = logits_on_device();
+  if (device_.kind() == DeviceKind::cuda) {
+    const size_t bytes = static_cast<size_t>(n_outputs_) * width * sizeof(float);
+    if (!is_read_back_) MILLRACE_TRY(device_.read(read_back_.data(), logits, bytes));
+    is_read_back_ = true;
     logits = reinterpret_cast<const float*>(read_back_.data());
+  }
   return std::span(logits + static_cast<size_t>(outputs.first + row) * width, width);
 }
 

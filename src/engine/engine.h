@@ -79,13 +79,17 @@ class Engine {
   int64_t keep(int seq, int64_t n);
 
   // All of it, or nothing: no pages, a full context, a token outside the vocabulary or a failing
-  // device leave every sequence as it was.
-  Status step(std::span<const Work> batch);
+  // device leave every sequence as it was. `then`, prepared for the device, follows in the same
+  // dispatch: what draws from the logits.
+  Status step(std::span<const Work> batch, Program* then = nullptr);
   Status step(const Work& work) { return step({&work, 1}); }
 
   // Of the last step: the logits of work i, those of its row r where it wanted all. Valid until
   // the next step.
   Result<std::span<const float>> logits(size_t work, int64_t row = -1);
+  // The same where the device has them, in the order of the works that wanted any: [n][n_vocab]. It
+  // never changes.
+  const float* logits_on_device() const { return network_->program().logits(); }
 
   int64_t n_free_pages(size_t group = 0) const { return pools_[group].n_free(); }
   int64_t n_pages(size_t group = 0) const { return pools_[group].n_pages(); }
@@ -93,7 +97,7 @@ class Engine {
   // Pages of a group that n tokens of one sequence take.
   int64_t n_pages_for(size_t group, int64_t n_tokens) const;
   const PrefixTree& tree() const { return *tree_; }
-  DeviceKind device_kind() const { return device_.kind(); }
+  Device& device() { return device_; }
   size_t kv_bytes() const;
 
  private:
@@ -119,7 +123,6 @@ class Engine {
   Status reserve(const Work& work);
   void fill_rows(std::span<const Work> batch);
   void list_work();
-  Status finish_on_device();
   void commit(std::span<const Work> batch);
   void roll_back();
   bool has_seen_pages(std::span<const std::vector<int32_t>> pages, int64_t n) const;
@@ -145,7 +148,8 @@ class Engine {
   std::vector<Taken> taken_;  // pages of this step, in order
   std::vector<Outputs> outputs_;
   int64_t n_rows_ = 0, n_outputs_ = 0;
-  PinnedBuffer read_back_;  // logits of a GPU's step
+  PinnedBuffer read_back_;  // logits of a GPU's step, once somebody asks for them
+  bool is_read_back_ = false;
 };
 
 // Computes `tokens` after those that the sequence has, in steps of at most options().max_rows;

@@ -51,15 +51,16 @@ bool Running::is_done() const {
 // Takes what a step left for work i: its logits, and the next token.
 void take(Engine& engine, Sampler& sampler, size_t work, const Sampling& sampling, Running& r) {
   const auto logits = engine.logits(work).value();
+  const auto row_of = (logits.data() - engine.logits_on_device()) / engine.config().n_vocab;
   r.trace.logits.emplace_back(logits.begin(), logits.end());
   TokenHistory history(sampling.penalty_tokens);
   history.assign(engine.tokens(r.seq));
-  const SampleRow row{.logits = logits,
+  const SampleRow row{.logits_row = static_cast<int>(row_of),
                       .how = sampling,
                       .history = history,
                       .position = engine.tokens(r.seq).size()};
   Sampled sampled;
-  ASSERT_TRUE(sampler.sample({&row, 1}, {&sampled, 1}).ok());
+  draw(sampler, engine.device(), engine.logits_on_device(), {&row, 1}, {&sampled, 1});
   ASSERT_TRUE(status_of(sampled, row.position).ok());
   r.trace.tokens.push_back(sampled.token);
   r.pending = {sampled.token};
@@ -67,7 +68,7 @@ void take(Engine& engine, Sampler& sampler, size_t work, const Sampling& samplin
 
 Trace alone(Loaded& loaded, const std::vector<int32_t>& prompt, const Sampling& sampling) {
   Engine& engine = *loaded.engine;
-  auto sampler = Sampler::make(engine.config().n_vocab, loaded.pick_from());
+  auto sampler = Sampler::make(engine.config().n_vocab, loaded.pick_from(), engine.device());
   Running r{engine.open().value(), prompt, {}};
   while (!r.is_done()) {
     EXPECT_TRUE(compute(engine, r.seq, r.pending).ok());
@@ -81,7 +82,7 @@ Trace alone(Loaded& loaded, const std::vector<int32_t>& prompt, const Sampling& 
 std::vector<Trace> together(Loaded& loaded, const std::vector<std::vector<int32_t>>& prompts,
                             const std::vector<Sampling>& samplings, Rng& rng) {
   Engine& engine = *loaded.engine;
-  auto sampler = Sampler::make(engine.config().n_vocab, loaded.pick_from());
+  auto sampler = Sampler::make(engine.config().n_vocab, loaded.pick_from(), engine.device());
   std::vector<Running> all(prompts.size());
   for (size_t n_done = 0; n_done < prompts.size();) {
     for (size_t i = 0; i < prompts.size(); ++i) {

@@ -57,4 +57,12 @@ std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineO
   return out;
 }
 
+void draw(Sampler& sampler, Device& device, const float* logits, std::span<const SampleRow> rows,
+          std::span<Sampled> out) {
+  const auto program = sampler.gather(logits, rows);
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  ASSERT_TRUE(device.run(*program.value(), 0, 1).ok());
+  sampler.take(out);
+}
+
 }  // namespace millrace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/sampler.h"
 
 namespace millrace {
 
@@ -44,5 +45,9 @@ class MadeFile {
 
 // Null after a failed expectation.
 std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineOptions& options);
+
+// Draws outside a step.
+void draw(Sampler& sampler, Device& device, const float* logits, std::span<const SampleRow> rows,
+          std::span<Sampled> out);
 
 }  // namespace millrace

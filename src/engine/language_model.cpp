@@ -3,22 +3,12 @@
 #include <algorithm>
 
 namespace millrace {
-namespace {
-
-// On an H200 and 16 lanes, Qwen3-0.6B's vocabulary: 792 tok/s drawn by one lane, 720 by all; 8
-// streams 3,109 and 2,959.
-constexpr size_t kFewRows = 8;
-
-}  // namespace
-
-Result<LanguageModel> LanguageModel::make(Engine& engine, Team& team, const PickFrom& from) {
+Result<LanguageModel> LanguageModel::make(Engine& engine, const PickFrom& from) {
   LanguageModel out;
   out.engine_ = &engine;
-  out.team_ = &team;
   MILLRACE_ASSIGN(Tokenizer tokenizer, load_tokenizer(engine.file()));
   MILLRACE_ASSIGN(ChatTemplate chat_template, chat_template_of(engine.file()));
-  const PickFrom on_cpu{from.machine, from.profile, from.force, DeviceKind::cpu};
-  MILLRACE_ASSIGN(Sampler sampler, Sampler::make(engine.config().n_vocab, on_cpu));
+  MILLRACE_ASSIGN(Sampler sampler, Sampler::make(engine.config().n_vocab, from, engine.device()));
   out.tokenizer_ = std::make_unique<Tokenizer>(std::move(tokenizer));
   out.template_ = std::make_unique<ChatTemplate>(std::move(chat_template));
   out.sampler_ = std::make_unique<Sampler>(std::move(sampler));
@@ -48,43 +38,42 @@ Status LanguageModel::check(std::span<const int32_t> prompt, const Generation& h
   return {};
 }
 
-Status LanguageModel::draw(std::span<const Turn> turns, const OnFailed& failed) {
+void LanguageModel::gather(std::span<const Turn> turns) {
+  batch_.clear();
   rows_.clear();
   drawing_.clear();
-  for (size_t i = 0; i < turns.size(); ++i) {
-    turns[i].request->computed(turns[i].n);
-    if (batch_[i].wants == Work::Logits::none) continue;
-    MILLRACE_ASSIGN(const auto logits, engine_->logits(i));
-    rows_.push_back(turns[i].request->row(logits));
-    drawing_.push_back(turns[i].request);
-  }
-  if (rows_.empty()) return {};
-  if (sampled_.size() < rows_.size()) sampled_.resize(rows_.size());
-  const auto out = std::span(sampled_).first(rows_.size());
-  // Between a GPU's steps the team sleeps, and waking it for a few rows takes longer than they do.
-  const bool is_quick = engine_->device_kind() != DeviceKind::cpu && rows_.size() <= kFewRows;
-  const Status drawn =
-      is_quick ? sampler_->sample(rows_, out) : sampler_->sample(*team_, rows_, out);
-  for (size_t i = 0; i < drawing_.size() && !drawn.ok(); ++i) drawing_[i]->fail();
-  MILLRACE_TRY(drawn);
-  for (size_t i = 0; i < drawing_.size(); ++i)
-    if (const Status status = drawing_[i]->drew(sampled_[i]); !status.ok())
-      failed(*drawing_[i], status);
-  return {};
-}
-
-Status LanguageModel::advance(std::span<const Turn> turns, const OnFailed& failed) {
-  batch_.clear();
   for (const Turn& turn : turns) {
     turn.request->begin();
     const auto pending = turn.request->pending();
+    const bool draws = turn.n == pending.size();
     batch_.push_back({.seq = turn.request->seq(),
                       .tokens = pending.first(turn.n),
-                      .wants = turn.n == pending.size() ? Work::Logits::last : Work::Logits::none});
+                      .wants = draws ? Work::Logits::last : Work::Logits::none});
+    if (!draws) continue;
+    rows_.push_back(turn.request->row(static_cast<int>(rows_.size())));
+    drawing_.push_back(turn.request);
   }
-  if (batch_.empty()) return {};
-  MILLRACE_TRY(engine_->step(batch_));
-  return draw(turns, failed);
+}
+
+void LanguageModel::hand_out(std::span<const Turn> turns, const OnFailed& failed) {
+  for (const Turn& turn : turns) turn.request->computed(turn.n);
+  if (sampled_.size() < rows_.size()) sampled_.resize(rows_.size());
+  sampler_->take(std::span(sampled_).first(rows_.size()));
+  for (size_t i = 0; i < drawing_.size(); ++i)
+    if (const Status status = drawing_[i]->drew(sampled_[i]); !status.ok())
+      failed(*drawing_[i], status);
+}
+
+Status LanguageModel::advance(std::span<const Turn> turns, const OnFailed& failed) {
+  if (turns.empty()) return {};
+  gather(turns);
+  Program* draw = nullptr;
+  if (!rows_.empty()) {
+    MILLRACE_ASSIGN(draw, sampler_->gather(engine_->logits_on_device(), rows_));
+  }
+  MILLRACE_TRY(engine_->step(batch_, draw));
+  hand_out(turns, failed);
+  return {};
 }
 
 Result<Generated> LanguageModel::generate(int seq, std::vector<int32_t> prompt,

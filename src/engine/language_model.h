@@ -19,8 +19,8 @@ namespace millrace {
 
 class LanguageModel {
  public:
-  // All must outlive it. The lanes of `team` sample.
-  static Result<LanguageModel> make(Engine& engine, Team& team, const PickFrom& from);
+  // Both must outlive it.
+  static Result<LanguageModel> make(Engine& engine, const PickFrom& from);
 
   Engine& engine() { return *engine_; }
   const Engine& engine() const { return *engine_; }
@@ -51,16 +51,16 @@ class LanguageModel {
                              const OnToken& on_token, const std::atomic<bool>& cancel);
 
  private:
-  Status draw(std::span<const Turn> turns, const OnFailed& failed);
+  void gather(std::span<const Turn> turns);
+  void hand_out(std::span<const Turn> turns, const OnFailed& failed);
 
   Engine* engine_ = nullptr;
-  Team* team_ = nullptr;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<ChatTemplate> template_;
   std::unique_ptr<Sampler> sampler_;
   // Of the step that is made, kept for the next.
   std::vector<Work> batch_;
-  std::vector<Request*> drawing_;  // those with logits
+  std::vector<Request*> drawing_;  // those that draw
   std::vector<SampleRow> rows_;
   std::vector<Sampled> sampled_;
 };

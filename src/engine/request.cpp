@@ -59,11 +59,11 @@ void Request::computed(size_t n) {
   n_computed_ += static_cast<int64_t>(n);
 }
 
-SampleRow Request::row(std::span<const float> logits) {
-  return {.logits = logits,
+SampleRow Request::row(int logits_row) {
+  return {.logits_row = logits_row,
           .how = how_.sampling,
           .history = history_,
-          .position = static_cast<uint64_t>(n_computed_),
+          .position = tokens_.size(),
           .choice = terms_.choice,
           .mask = terms_.rule ? terms_.rule->allowed() : std::span<const uint32_t>()};
 }

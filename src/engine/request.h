@@ -84,8 +84,8 @@ class Request {
   std::span<const int32_t> pending() const;
   // The first n of them have been computed.
   void computed(size_t n);
-  // For drawing from these logits, once nothing is pending.
-  SampleRow row(std::span<const float> logits);
+  // For drawing once all that is pending has been computed, from this row of the step's logits.
+  SampleRow row(int logits_row);
   // Takes what was drawn; where nothing could be, it ends with that error.
   Status drew(const Sampled& sampled);
   void cancel();

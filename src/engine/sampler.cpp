@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "kernels/sample/op.h"
@@ -25,6 +24,19 @@ Status validate(const TokenBias& bias, int64_t n_vocab) {
   if (std::fabs(bias.value) <= 1e4f) return {};
   return error(Code::invalid_argument, "bias of token {} is {}, outside -10000 to 10000",
                bias.token, bias.value);
+}
+
+// An array's bytes in a block that holds several.
+template <class T>
+size_t padded_bytes(const std::vector<T>& array) {
+  return (array.size() * sizeof(T) + 15) / 16 * 16;
+}
+
+// Memory as what a field of the args points to, to be written.
+template <class Field>
+auto at_byte(std::byte* p) {
+  using Element = std::remove_const_t<std::remove_pointer_t<std::remove_reference_t<Field>>>;
+  return reinterpret_cast<Element*>(p);
 }
 
 }  // namespace
@@ -102,6 +114,7 @@ void Sampler::Arrays::clear() {
 
 void Sampler::Arrays::add(const SampleRow& row, size_t mask_words) {
   const Sampling& how = row.how;
+  logits_row.push_back(row.logits_row);
   temperature.push_back(how.temperature);
   top_k.push_back(how.top_k);
   top_p.push_back(how.top_p);
@@ -144,52 +157,29 @@ void Sampler::Arrays::size_outputs(size_t n_rows, size_t max_top) {
   top_logprob.resize(n_rows * max_top);
 }
 
-Result<Sampler> Sampler::make(int64_t n_vocab, const PickFrom& from) {
-  Sampler out;
+Result<Sampler> Sampler::make(int64_t n_vocab, const PickFrom& from, Device& device) {
+  Sampler out(device);
   out.n_vocab_ = n_vocab;
   out.args_ = {.n_rows = 1, .n = n_vocab};
   MILLRACE_TRY(sample::validate(out.args_));
   MILLRACE_ASSIGN(const Picked picked, pick(sample::kOp, &out.args_, from));
-  out.variant_ = picked.variant;
-  MILLRACE_TRY(out.prepare(1));
+  out.program_.add(sample::kOp, *picked.variant, {});
+  put_args(out.program_.calls()[0].args, out.args_);
+  MILLRACE_TRY(device.prepare(out.program_, 0));
   return out;
 }
 
-Status Sampler::prepare(int n_lanes) {
-  if (lane_status_.size() >= static_cast<size_t>(n_lanes)) return {};
-  if (variant_->workspace_bytes != nullptr) {
-    MILLRACE_ASSIGN(workspace_, HostBuffer::make(variant_->workspace_bytes(&args_, n_lanes)));
-  }
-  lane_status_.resize(static_cast<size_t>(n_lanes));
-  return {};
+// On lanes the workspace is the same for any rows; on a GPU it grows with them.
+Status Sampler::prepare() {
+  put_args(program_.calls()[0].args, args_);
+  const bool fits = device_->kind() == DeviceKind::cpu ||
+                    program_.device_workspace_bytes() <= program_.device_workspace().bytes();
+  return fits ? Status() : device_->prepare(program_, 0);
 }
 
-// Finds which row of one matrix each row's logits are.
-Status Sampler::place(std::span<const SampleRow> rows) {
-  const auto address = [](const SampleRow& row) {
-    return reinterpret_cast<uintptr_t>(row.logits.data());
-  };
-  uintptr_t first = std::numeric_limits<uintptr_t>::max();
-  for (const SampleRow& row : rows) {
-    if (row.logits.size() != static_cast<size_t>(n_vocab_))
-      return error(Code::invalid_argument, "{} logits for a vocabulary of {}", row.logits.size(),
-                   n_vocab_);
-    if (address(row) < first) args_.logits = row.logits.data();
-    first = std::min(first, address(row));
-  }
-  const uintptr_t row_bytes = static_cast<uintptr_t>(n_vocab_) * sizeof(float);
-  for (const SampleRow& row : rows) {
-    const uintptr_t offset = address(row) - first;
-    if (offset % row_bytes != 0 || offset / row_bytes > INT32_MAX)
-      return error(Code::invalid_argument, "the logits to draw from are not rows of one matrix");
-    arrays_.logits_row.push_back(static_cast<int>(offset / row_bytes));
-  }
-  return {};
-}
-
-Status Sampler::gather(std::span<const SampleRow> rows) {
+Result<Program*> Sampler::gather(const float* logits, std::span<const SampleRow> rows) {
   arrays_.clear();
-  MILLRACE_TRY(place(rows));
+  args_.logits = logits;
   args_.mask_words = (n_vocab_ + 31) / 32;
   int max_top = -1;
   for (const SampleRow& row : rows) {
@@ -199,77 +189,99 @@ Status Sampler::gather(std::span<const SampleRow> rows) {
   args_.n_rows = static_cast<long long>(rows.size());
   args_.max_top = std::max(max_top, 0);
   arrays_.size_outputs(rows.size(), static_cast<size_t>(args_.max_top));
-  bind();
-  args_.logprob = max_top >= 0 ? arrays_.logprob.data() : nullptr;
-  return sample::validate(args_);
+  if (device_->kind() == DeviceKind::cpu)
+    bind();
+  else
+    MILLRACE_TRY(bind_on_gpu());
+  if (max_top < 0) args_.logprob = nullptr;
+  if (arrays_.said_token.empty()) args_.said_begin = nullptr;
+  if (arrays_.bias_token.empty()) args_.bias_begin = nullptr;
+  if (arrays_.mask.empty()) args_.mask = nullptr;
+  MILLRACE_TRY(sample::validate(args_));
+  MILLRACE_TRY(prepare());
+  return &program_;
+}
+
+template <class See>
+void Sampler::each_input(See&& see) {
+  see(arrays_.logits_row, args_.logits_row);
+  see(arrays_.temperature, args_.temperature);
+  see(arrays_.top_k, args_.top_k);
+  see(arrays_.top_p, args_.top_p);
+  see(arrays_.min_p, args_.min_p);
+  see(arrays_.seed, args_.seed);
+  see(arrays_.position, args_.position);
+  see(arrays_.choice, args_.choice);
+  see(arrays_.said_begin, args_.said_begin);
+  see(arrays_.said_token, args_.said_token);
+  see(arrays_.said_count, args_.said_count);
+  see(arrays_.repeat, args_.repeat_penalty);
+  see(arrays_.presence, args_.presence_penalty);
+  see(arrays_.frequency, args_.frequency_penalty);
+  see(arrays_.bias_begin, args_.bias_begin);
+  see(arrays_.bias_token, args_.bias_token);
+  see(arrays_.bias_value, args_.bias_value);
+  see(arrays_.mask, args_.mask);
+  see(arrays_.mask_row, args_.mask_row);
+  see(arrays_.n_top, args_.n_top);
+}
+
+template <class See>
+void Sampler::each_output(See&& see) {
+  see(arrays_.token, args_.token);
+  see(arrays_.logprob, args_.logprob);
+  see(arrays_.top_token, args_.top_token);
+  see(arrays_.top_logprob, args_.top_logprob);
 }
 
 void Sampler::bind() {
-  Arrays& a = arrays_;
-  args_.logits_row = a.logits_row.data();
-  args_.temperature = a.temperature.data();
-  args_.top_k = a.top_k.data();
-  args_.top_p = a.top_p.data();
-  args_.min_p = a.min_p.data();
-  args_.seed = a.seed.data();
-  args_.position = a.position.data();
-  args_.choice = a.choice.data();
-  args_.said_begin = a.said_token.empty() ? nullptr : a.said_begin.data();
-  args_.said_token = a.said_token.data();
-  args_.said_count = a.said_count.data();
-  args_.repeat_penalty = a.repeat.data();
-  args_.presence_penalty = a.presence.data();
-  args_.frequency_penalty = a.frequency.data();
-  args_.bias_begin = a.bias_token.empty() ? nullptr : a.bias_begin.data();
-  args_.bias_token = a.bias_token.data();
-  args_.bias_value = a.bias_value.data();
-  args_.mask = a.mask.empty() ? nullptr : a.mask.data();
-  args_.mask_row = a.mask_row.data();
-  args_.token = a.token.data();
-  args_.n_top = a.n_top.data();
-  args_.top_token = a.top_token.data();
-  args_.top_logprob = a.top_logprob.data();
+  const auto point = [](auto& array, auto& field) { field = array.data(); };
+  each_input(point);
+  each_output(point);
+}
+
+// The inputs are copied over in one piece; the few outputs are written to the host's memory.
+Status Sampler::bind_on_gpu() {
+  size_t n_in = 0, n_out = 0;
+  const auto count = [](size_t& bytes) {
+    return [&bytes](auto& array, auto&) { bytes += padded_bytes(array); };
+  };
+  each_input(count(n_in));
+  each_output(count(n_out));
+  if (n_in > inputs_.host.bytes()) {
+    MILLRACE_ASSIGN(inputs_.host, PinnedBuffer::make(2 * n_in));
+    MILLRACE_ASSIGN(inputs_.device, device_->allocate(2 * n_in, Pages::small));
+  }
+  if (n_out > outputs_.host.bytes()) {
+    MILLRACE_ASSIGN(outputs_.host, PinnedBuffer::make(2 * n_out));
+  }
+  size_t at = 0;
+  each_input([&](auto& array, auto& field) {
+    std::copy(array.begin(), array.end(), at_byte<decltype(field)>(inputs_.host.data() + at));
+    field = at_byte<decltype(field)>(inputs_.device.data() + at);
+    at += padded_bytes(array);
+  });
+  at = 0;
+  each_output([&](auto& array, auto& field) {
+    field = at_byte<decltype(field)>(outputs_.host.data() + at);
+    at += padded_bytes(array);
+  });
+  return device_->upload(inputs_.device.data(), inputs_.host.data(), n_in);
 }
 
 void Sampler::take(std::span<Sampled> out) const {
   const auto max_top = static_cast<size_t>(args_.max_top);
   for (size_t r = 0; r < out.size(); ++r) {
-    const int token = arrays_.token[r];
+    const int token = args_.token[r];
     out[r].draw = token >= 0                      ? Draw::token
                   : token == sample::kNoneAllowed ? Draw::none_allowed
                                                   : Draw::not_finite;
     out[r].token = std::max(token, -1);
-    out[r].logprob = arrays_.n_top[r] >= 0 ? arrays_.logprob[r] : 0;
+    out[r].logprob = arrays_.n_top[r] >= 0 ? args_.logprob[r] : 0;
     out[r].most_likely.clear();
-    for (size_t j = r * max_top; j < (r + 1) * max_top && arrays_.top_token[j] >= 0; ++j)
-      out[r].most_likely.push_back({arrays_.top_token[j], arrays_.top_logprob[j]});
+    for (size_t j = r * max_top; j < (r + 1) * max_top && args_.top_token[j] >= 0; ++j)
+      out[r].most_likely.push_back({args_.top_token[j], args_.top_logprob[j]});
   }
-}
-
-Status Sampler::sample(std::span<const SampleRow> rows, std::span<Sampled> out) {
-  MILLRACE_CHECK(rows.size() == out.size(), "{} rows, {} results", rows.size(), out.size());
-  MILLRACE_TRY(gather(rows));
-  Exec exec{.workspace = workspace_.data(), .workspace_bytes = workspace_.bytes()};
-  MILLRACE_TRY(variant_->run(&args_, exec));
-  take(out);
-  return {};
-}
-
-Status Sampler::sample(Team& team, std::span<const SampleRow> rows, std::span<Sampled> out) {
-  MILLRACE_CHECK(rows.size() == out.size(), "{} rows, {} results", rows.size(), out.size());
-  MILLRACE_TRY(gather(rows));
-  MILLRACE_TRY(prepare(team.size()));
-  team.run([&](Lane& lane) {
-    Exec exec{.lane = lane.index,
-              .n_lanes = lane.count,
-              .barrier = lane.count > 1 ? lane.barrier : nullptr,
-              .workspace = workspace_.data(),
-              .workspace_bytes = workspace_.bytes()};
-    lane_status_[static_cast<size_t>(lane.index)] = variant_->run(&args_, exec);
-  });
-  for (int i = 0; i < team.size(); ++i) MILLRACE_TRY(lane_status_[static_cast<size_t>(i)]);
-  take(out);
-  return {};
 }
 
 }  // namespace millrace

@@ -1,7 +1,8 @@
 // From logits to tokens, for many requests at once: gathers each row's parameters, penalties,
-// biases and mask into the arrays of kernels/sample, runs it, and hands out what it drew. A row's
-// result is a pure function of its logits, parameters, history and position, so that a request
-// gives the same tokens alone, among others and after a restart.
+// biases and mask into the arrays of kernels/sample, makes a Program that draws as a part of the
+// step, and hands out what it drew. A row's result is a pure function of its logits, parameters,
+// history and position, so that a request gives the same tokens alone, among others and after a
+// restart.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,10 @@
 
 #include "base/status.h"
 #include "engine/token_history.h"
+#include "exec/device.h"
 #include "kernels/pick.h"
 #include "kernels/sample/args.h"
-#include "machine/team.h"
-#include "memory/host.h"
+#include "memory/device.h"
 
 namespace millrace {
 
@@ -69,7 +70,7 @@ Status status_of(const Sampled& sampled, uint64_t position);
 
 // One token to draw. What it refers to must live until the call is over.
 struct SampleRow {
-  std::span<const float> logits;  // n_vocab of them; the rows of one call lie in one matrix
+  int logits_row = 0;  // of the step; several may draw from the same
   const Sampling& how;
   const TokenHistory& history;  // of the sequence, made with how.penalty_tokens
   uint64_t position = 0;        // of the token in its sequence
@@ -81,25 +82,19 @@ struct SampleRow {
 
 class Sampler {
  public:
-  static Result<Sampler> make(int64_t n_vocab, const PickFrom& from);
+  // The device must outlive it.
+  static Result<Sampler> make(int64_t n_vocab, const PickFrom& from, Device& device);
 
-  // Draws a token for each row, on the calling thread or on a team. A row that cannot be drawn from
-  // says so in its own Sampled and does not fail the others. Allocates nothing once it has seen as
-  // many rows, penalties and biases, and `out` as many log-probabilities.
-  Status sample(std::span<const SampleRow> rows, std::span<Sampled> out);
-  Status sample(Team& team, std::span<const SampleRow> rows, std::span<Sampled> out);
-
-  // The same in three steps, for a caller that draws inside a step of its own: gather, then
-  // variant().run(&args(), exec) on every lane, then take. gather does not read the logits, so they
-  // may be computed between the two; it can move the arrays, so args() is to be copied after it.
-  // The workspace that variant() asks for depends on the vocabulary and the lanes alone.
-  Status gather(std::span<const SampleRow> rows);
-  const Variant& variant() const { return *variant_; }
-  const sample::Args& args() const { return args_; }
+  // What draws a token for each row, once the logits are there: [any][n_vocab] on the device. It
+  // is to be run before the next call, and the device waited for. Allocates nothing once it has
+  // seen as many rows, penalties and biases.
+  Result<Program*> gather(const float* logits, std::span<const SampleRow> rows);
+  // What was drawn. A row that cannot be drawn from says so in its own Sampled. Allocates nothing
+  // once `out` has had as many log-probabilities.
   void take(std::span<Sampled> out) const;
 
  private:
-  // What args_ points to.
+  // What args_ points to, or has a copy of.
   struct Arrays {
     std::vector<float> temperature, top_p, min_p, repeat, presence, frequency;
     std::vector<int> logits_row, top_k;
@@ -119,17 +114,28 @@ class Sampler {
     void add_edits(const SampleRow& row, size_t mask_words);
     void size_outputs(size_t n_rows, size_t max_top);
   };
+  // Memory that a GPU and this program both see, or its copy on the GPU.
+  struct Shared {
+    PinnedBuffer host;
+    DeviceMemory device;
+  };
 
-  Status place(std::span<const SampleRow> rows);
+  explicit Sampler(Device& device) : device_(&device) {}
+  // Calls see(array, field of args_ that points to it) for each.
+  template <class See>
+  void each_input(See&& see);
+  template <class See>
+  void each_output(See&& see);
   void bind();
-  Status prepare(int n_lanes);
+  Status bind_on_gpu();
+  Status prepare();
 
+  Device* device_;
   int64_t n_vocab_ = 0;
-  const Variant* variant_ = nullptr;
   Arrays arrays_;
+  Shared inputs_, outputs_;  // of a GPU
   sample::Args args_;
-  HostBuffer workspace_;
-  std::vector<Status> lane_status_;  // of the lanes that the workspace is for
+  Program program_;
 };
 
 // The n most likely tokens and their log-probabilities.

@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "base/philox.h"
+#include "engine/fixture_test.h"
 #include "machine/count_allocations_test.h"
 
 namespace millrace {
@@ -16,23 +17,26 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 class SamplerTest : public testing::Test {
  protected:
-  Sampler make(size_t n_vocab) const {
-    return Sampler::make(static_cast<int64_t>(n_vocab), {machine_, profile_, force_}).value();
+  Sampler make(size_t n_vocab, Device& device) const {
+    const PickFrom from{machine_, profile_, force_};
+    return Sampler::make(static_cast<int64_t>(n_vocab), from, device).value();
   }
   Sampled draw(const std::vector<float>& logits, const std::vector<int32_t>& before,
-               const Sampling& how, std::span<const uint32_t> mask = {}) const {
+               const Sampling& how, std::span<const uint32_t> mask = {}) {
     TokenHistory history(how.penalty_tokens);
     history.assign(before);
-    const SampleRow row{
-        .logits = logits, .how = how, .history = history, .position = before.size(), .mask = mask};
+    const SampleRow row{.how = how, .history = history, .position = before.size(), .mask = mask};
     Sampled out;
-    EXPECT_TRUE(make(logits.size()).sample({&row, 1}, {&out, 1}).ok());
+    Sampler sampler = make(logits.size(), *alone_);
+    millrace::draw(sampler, *alone_, logits.data(), {&row, 1}, {&out, 1});
     return out;
   }
 
   const Machine machine_ = find_machine();
   const Profile profile_;
   const Force force_;
+  Team one_{1};
+  const std::unique_ptr<Device> alone_ = cpu_device(one_);
 };
 
 // Many requests, each with all it refers to.
@@ -43,6 +47,7 @@ class Requests {
     for (size_t r = 0; r < n_rows; ++r) add(r);
   }
 
+  const float* logits() const { return logits_.data(); }
   const std::vector<SampleRow>& rows() const { return rows_; }
   TokenHistory& history(size_t r) { return histories_[r]; }
 
@@ -66,7 +71,7 @@ class Requests {
     if (r % 3 == 2) mask.resize(n_vocab_ / 32 - r % 2, 0x5a5a0ff0);
     if (r == 7) mask.assign(1, 0);
     if (r == 8) logits_[r * n_vocab_ + 5] = NAN;
-    rows_.push_back({.logits = std::span(logits_).subspan(r * n_vocab_, n_vocab_),
+    rows_.push_back({.logits_row = static_cast<int>(r),
                      .how = how,
                      .history = history,
                      .position = rng_.below(1000),
@@ -137,9 +142,10 @@ TEST_F(SamplerTest, completions_of_a_request_share_their_logits_and_draw_their_o
   const TokenHistory history;
   std::vector<SampleRow> rows;
   for (uint32_t choice = 0; choice < 8; ++choice)
-    rows.push_back({.logits = logits, .how = how, .history = history, .choice = choice});
+    rows.push_back({.how = how, .history = history, .choice = choice});
   std::vector<Sampled> out(rows.size());
-  ASSERT_TRUE(make(100).sample(rows, out).ok());
+  Sampler sampler = make(100, *alone_);
+  millrace::draw(sampler, *alone_, logits.data(), rows, out);
   EXPECT_EQ(out[0].token, draw(logits, {}, how).token);
   int n_same = 0;
   for (const Sampled& s : out) n_same += s.token == out[0].token;
@@ -265,42 +271,26 @@ TEST_F(SamplerTest, says_why_nothing_was_drawn) {
   EXPECT_TRUE(status_of(draw({1, 2}, {}, {}), 0).ok());
 }
 
-TEST_F(SamplerTest, refuses_logits_that_are_not_rows_of_one_matrix) {
-  const std::vector<float> logits(30);
-  const Sampling how;
-  const TokenHistory history;
-  const std::span<const float> all = logits;
-  std::vector<SampleRow> rows = {
-      {.logits = all.subspan(20, 10), .how = how, .history = history},
-      {.logits = all.subspan(0, 10), .how = how, .history = history},
-  };
-  std::vector<Sampled> out(2);
-  Sampler sampler = make(10);
-  EXPECT_TRUE(sampler.sample(rows, out).ok());
-  rows[0].logits = all.subspan(15, 10);
-  EXPECT_FALSE(sampler.sample(rows, out).ok());
-  rows[0].logits = all.subspan(20, 9);
-  EXPECT_FALSE(sampler.sample(rows, out).ok());
-}
-
 class SamplerThreads : public SamplerTest {};
 
 TEST_F(SamplerThreads, a_row_among_others_is_the_row_alone) {
   constexpr size_t kVocab = 4000;
   Requests requests(12, kVocab, 3);
   const auto& rows = requests.rows();
-  Sampler sampler = make(kVocab);
+  Sampler sampler = make(kVocab, *alone_);
   std::vector<Sampled> alone(rows.size()), together(rows.size());
   for (size_t r = 0; r < rows.size(); ++r)
-    ASSERT_TRUE(sampler.sample({&rows[r], 1}, {&alone[r], 1}).ok());
+    millrace::draw(sampler, *alone_, requests.logits(), {&rows[r], 1}, {&alone[r], 1});
   EXPECT_EQ(alone[7].draw, Draw::none_allowed);
   EXPECT_EQ(alone[8].draw, Draw::not_finite);
   EXPECT_EQ(alone[5].most_likely.size(), 4u);
   for (const int n_lanes : {1, 2, 3, 5}) {
     Team team(n_lanes);
+    const auto device = cpu_device(team);
+    Sampler shared = make(kVocab, *device);
     for (size_t n = 1; n <= rows.size(); ++n) {
       const auto some = std::span(rows).last(n);
-      ASSERT_TRUE(sampler.sample(team, some, std::span(together).last(n)).ok());
+      millrace::draw(shared, *device, requests.logits(), some, std::span(together).last(n));
       for (size_t r = rows.size() - n; r < rows.size(); ++r)
         EXPECT_TRUE(same(together[r], alone[r])) << "row " << r << " of the last " << n;
     }
@@ -310,12 +300,14 @@ TEST_F(SamplerThreads, a_row_among_others_is_the_row_alone) {
 TEST_F(SamplerThreads, allocates_nothing_once_warm) {
   constexpr size_t kVocab = 4000;
   Requests requests(6, kVocab, 4);
-  Sampler sampler = make(kVocab);
   Team team(3);
+  const auto device = cpu_device(team);
+  Sampler sampler = make(kVocab, *device);
   std::vector<Sampled> out(6);
   const auto step = [&] {
-    bool ok = sampler.sample(team, requests.rows(), out).ok();
-    ok = sampler.sample(requests.rows(), out).ok() && ok;
+    const auto program = sampler.gather(requests.logits(), requests.rows());
+    const bool ok = program.ok() && device->run(*program.value(), 0, 1).ok();
+    sampler.take(out);
     for (size_t r = 0; r < out.size(); ++r) requests.history(r).push(out[r].token);
     return ok;
   };
@@ -332,14 +324,12 @@ TEST_F(SamplerTest, gathers_before_the_logits_are_there) {
   std::vector<float> logits(50, 0.0f);
   const Sampling how{.temperature = 0};
   const TokenHistory history;
-  const SampleRow row{.logits = logits, .how = how, .history = history};
-  Sampler sampler = make(50);
-  ASSERT_TRUE(sampler.gather({&row, 1}).ok());
+  const SampleRow row{.how = how, .history = history};
+  Sampler sampler = make(50, *alone_);
+  const auto program = sampler.gather(logits.data(), {&row, 1});
+  ASSERT_TRUE(program.ok());
   logits[33] = 1;
-  const sample::Args args = sampler.args();
-  const auto workspace = HostBuffer::make(sampler.variant().workspace_bytes(&args, 1));
-  Exec exec{.workspace = workspace.value().data(), .workspace_bytes = workspace.value().bytes()};
-  ASSERT_TRUE(sampler.variant().run(&args, exec).ok());
+  ASSERT_TRUE(alone_->run(*program.value(), 0, 1).ok());
   Sampled out;
   sampler.take({&out, 1});
   EXPECT_EQ(out.token, 33);

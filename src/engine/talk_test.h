@@ -21,8 +21,7 @@ struct Talk {
     Talk out;
     out.loaded = load(path, n_lanes, options);
     if (out.loaded == nullptr) return out;
-    auto model =
-        LanguageModel::make(*out.loaded->engine, *out.loaded->team, out.loaded->pick_from());
+    auto model = LanguageModel::make(*out.loaded->engine, out.loaded->pick_from());
     EXPECT_TRUE(model.ok()) << model.status().message();
     out.model = std::make_unique<LanguageModel>(std::move(model).value());
     return out;

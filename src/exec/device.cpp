@@ -25,8 +25,8 @@ class CpuDevice final : public Device {
   Status prepare(Program& program, size_t least_bytes) override {
     return program.prepare(team_.size(), least_bytes);
   }
-  Status run(Program& program, size_t begin, size_t end) override {
-    return program.run(team_, begin, end);
+  Status run(Program& program, size_t begin, size_t end, const Program* then) override {
+    return program.run(team_, begin, end, then);
   }
   Result<std::unique_ptr<Graph>> record(const Program&, size_t, size_t) override {
     return std::unique_ptr<Graph>();
@@ -63,8 +63,9 @@ class CudaDevice final : public Device {
   }
   Status wait() override { return stream_.sync(); }
   Status prepare(Program& program, size_t) override { return program.prepare_device(); }
-  Status run(Program& program, size_t begin, size_t end) override {
-    return program.launch(stream_, begin, end);
+  Status run(Program& program, size_t begin, size_t end, const Program* then) override {
+    MILLRACE_TRY(program.launch(stream_, begin, end));
+    return then == nullptr ? Status() : then->launch(stream_);
   }
   Result<std::unique_ptr<Graph>> record(const Program& program, size_t begin, size_t end) override {
     MILLRACE_ASSIGN(Graph graph, program.capture(stream_, begin, end));

@@ -47,7 +47,8 @@ class Device {
 
   // Makes a Program's workspace, at least `least_bytes` of it.
   virtual Status prepare(Program& program, size_t least_bytes) = 0;
-  virtual Status run(Program& program, size_t begin, size_t end) = 0;
+  // `then`, which was prepared too, follows: on lanes in the same dispatch.
+  virtual Status run(Program& program, size_t begin, size_t end, const Program* then = nullptr) = 0;
   // The calls [begin, end) as something that replays faster than run(); null where there is none.
   virtual Result<std::unique_ptr<Graph>> record(const Program& program, size_t begin,
                                                 size_t end) = 0;

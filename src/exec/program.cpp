@@ -99,11 +99,16 @@ Status Program::first_failure() {
   return {};
 }
 
-Status Program::run(Team& team, size_t begin, size_t end) {
+Status Program::run(Team& team, size_t begin, size_t end, const Program* then) {
   MILLRACE_CHECK(lane_status_.size() == static_cast<size_t>(team.size()),
                  "prepared for {} lanes, run on {}", lane_status_.size(), team.size());
   team.run([&](Lane& lane) {
-    lane_status_[static_cast<size_t>(lane.index)] = run_lane(lane, begin, end);
+    Status& status = lane_status_[static_cast<size_t>(lane.index)];
+    status = run_lane(lane, begin, end);
+    if (then == nullptr) return;
+    if (end > begin && !calls_[end - 1].barrier) lane.sync();
+    Status after = then->run_lane(lane, 0, then->calls_.size());
+    if (status.ok()) status = std::move(after);
   });
   return first_failure();
 }

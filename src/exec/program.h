@@ -50,7 +50,8 @@ class Program {
 
   // Runs calls [begin, end) on the team that it was prepared for. The first failure of any lane is
   // the result; the other lanes still pass the same barriers.
-  Status run(Team& team, size_t begin, size_t end);
+  // `then`, prepared for the same team, follows in the same dispatch.
+  Status run(Team& team, size_t begin, size_t end, const Program* then = nullptr);
   Status run(Team& team) { return run(team, 0, calls_.size()); }
 
   // Runs calls [begin, end) `repeats` times over inside one dispatch; the nanoseconds from when all

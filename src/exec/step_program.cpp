@@ -146,19 +146,21 @@ Result<const StepProgram::Recorded*> StepProgram::recorded(Count count, int64_t 
   return &recorded_.back();
 }
 
-Status StepProgram::run(int64_t n_rows, int64_t n_outputs) {
+Status StepProgram::run(int64_t n_rows, int64_t n_outputs, Program* then) {
   MILLRACE_CHECK(n_rows <= max_rows_ && n_outputs <= max_outputs_,
                  "a step of {} rows and {} outputs", n_rows, n_outputs);
   if (device_.kind() == DeviceKind::cpu) {
     MILLRACE_ASSIGN(Program * program, bound_for(n_rows, n_outputs));
-    return device_.run(*program, 0, n_calls(n_outputs));
+    return device_.run(*program, 0, n_calls(n_outputs), then);
   }
   MILLRACE_ASSIGN(const Recorded* body, recorded(Count::rows, padded(n_rows, Count::rows)));
   MILLRACE_TRY(device_.replay(*body->graph));
-  if (n_outputs == 0) return {};
-  MILLRACE_ASSIGN(const Recorded* head,
-                  recorded(Count::outputs, padded(n_outputs, Count::outputs)));
-  return device_.replay(*head->graph);
+  if (n_outputs > 0) {
+    MILLRACE_ASSIGN(const Recorded* head,
+                    recorded(Count::outputs, padded(n_outputs, Count::outputs)));
+    MILLRACE_TRY(device_.replay(*head->graph));
+  }
+  return then == nullptr ? Status() : device_.run(*then, 0, then->n_calls());
 }
 
 }  // namespace millrace

@@ -36,8 +36,9 @@ class StepProgram {
   // The rows that a step of so many is computed as: more on a GPU.
   int64_t padded(int64_t n, Count count) const;
 
-  // The step's inputs hold n_rows rows and n_outputs wanted ones, and padding behind them.
-  Status run(int64_t n_rows, int64_t n_outputs);
+  // The step's inputs hold n_rows rows and n_outputs wanted ones, and padding behind them. `then`,
+  // prepared for the device, follows the logits in the same dispatch: what draws from them.
+  Status run(int64_t n_rows, int64_t n_outputs, Program* then = nullptr);
 
   // For who times the calls one by one: the Program bound for such a step, on lanes alone.
   Result<Program*> bound_for(int64_t n_rows, int64_t n_outputs);

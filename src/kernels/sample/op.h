@@ -1,4 +1,5 @@
-// Drawing one token per row. Numerics: class cpu.sample.blocks1024.
+// Drawing one token per row. Numerics: classes cpu.sample.blocks1024 and, with the same arithmetic,
+// cuda.sample.blocks1024.
 //   x: the row's logits. When one is NaN or +Inf, or all are -Inf, the token is kNotFinite.
 //   y: x after the row's edits, each in f32 and in this order. Of a token that was said:
 //      y = x > 0 ? x / repeat : x * repeat, then y -= count * frequency + presence. Of a biased
@@ -34,7 +35,9 @@
 namespace millrace::sample {
 
 extern const Op kOp;
-inline constexpr std::string_view kBlocks = "cpu.sample.blocks1024";  // its numerics class
+// Its numerics classes, on lanes and on a GPU.
+inline constexpr std::string_view kBlocks = "cpu.sample.blocks1024";
+inline constexpr std::string_view kDeviceBlocks = "cuda.sample.blocks1024";
 
 Status validate(const Args& args);
 std::span<const Variant> variants();

@@ -1,5 +1,7 @@
 #include "kernels/sample/ranked.h"
 
+#include <algorithm>
+
 #include "kernels/topk/row.h"
 
 namespace millrace::sample {

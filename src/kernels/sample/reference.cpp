@@ -41,7 +41,7 @@ void sort(const float* x, long long n, Candidate* at) {
 bool is_usable(const float* x, long long n) {
   float largest = kNever;
   for (long long i = 0; i < n; ++i) {
-    if (!(x[i] <= std::numeric_limits<float>::max())) return false;
+    if (!(x[i] <= kMostFloat)) return false;
     largest = std::max(largest, x[i]);
   }
   return largest > kNever;

@@ -1,5 +1,6 @@
 #include "kernels/sample/rows.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/sample/plan.h"
@@ -155,7 +156,7 @@ void Job::edit(Span entries) const {
     passes_.allow(x, edits_.mask + entries.begin / 32, y, n);
   else
     std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float));
-  apply_lists(a_, edits_, entries, y);
+  apply_lists(a_, edits_, {entries.begin, entries.end}, y);
 }
 
 void Job::survey(Span entries, Part& out, int32_t* scratch) const {

@@ -7,6 +7,10 @@
 #include "kernels/sample/floor.h"
 #include "kernels/sample/op.h"
 #include "kernels/sample/rows.h"
+#ifdef MILLRACE_CUDA
+#include "kernels/device.h"
+#include "kernels/sample/device.h"
+#endif
 
 namespace millrace::sample {
 namespace {
@@ -16,6 +20,14 @@ std::string key(const Args& a) {
 }
 
 constexpr std::array kVariants = {
+#ifdef MILLRACE_CUDA
+    Variant{.name = "sm80",
+            .isa = Isa::sm80,
+            .numerics = kDeviceBlocks,
+            .takes = erase_takes<Args, takes_sm80>,
+            .workspace_bytes = erase_workspace<Args, sm80_workspace_bytes>,
+            .run = erase_launch<Args, launch_sm80>},
+#endif
     Variant{.name = "avx512",
             .isa = Isa::avx512,
             .numerics = kBlocks,
