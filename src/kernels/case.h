@@ -32,6 +32,8 @@ struct Port {
   // Elements that belong to one row of the batch: row r owns [r * row_elems, (r + 1) * row_elems).
   // 0: shared by all rows (weights, pages, tables).
   int64_t row_elems = 0;
+  // Of them, the last ones that are nobody's: a call leaves them as they are.
+  int64_t gap = 0;
   Fill fill = {};    // of inputs
   size_t align = 0;  // required of the pointer; 0: the element's own size
 };
@@ -52,6 +54,9 @@ using Bind = std::function<void(std::span<void* const> ports, ArgsBox& args)>;
 struct Case {
   std::string name;
   bool timed = false;  // a real model's shape that bench runs
+  // NaN, Inf and extremes. A variant that takes a timed case takes one of these with the same types
+  // too, where there is one: nobody declines what is hard and is timed on the rest.
+  bool hostile = false;
   std::vector<Port> ports;
   Bind bind;
   // Fills the ports that follow from others (a list of work from positions), which are `in` and

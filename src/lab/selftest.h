@@ -32,7 +32,8 @@ struct Outcome {
   Verdict verdict = Verdict::passed;
   int n_passed = 0;                        // cases
   int n_declined = 0;                      // cases it does not take
-  std::vector<std::string> failures = {};  // one message per failed case, naming it and the seed
+  std::vector<std::string> failures = {};  // one message per failed case, naming it and the seed;
+                                           // and per kind of case that it must not decline
   double seconds = 0;
   bool device_lost = false;  // a case broke the device: nothing after it was or can be tested
 
@@ -50,7 +51,8 @@ struct VariantTest {
 };
 
 // Everything there is to test on a device, in table order; of one op, or of all when null. The
-// reference promises no bits, so promise 1 is not asked of it.
+// reference promises no bits, so promise 1 is not asked of it. The
+// host tests the witnesses too; that others give their bits is part of promise 1.
 std::vector<VariantTest> variant_tests(const Runner& runner, const Op* only = nullptr);
 
 }  // namespace millrace::lab

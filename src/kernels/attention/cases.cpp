@@ -401,6 +401,7 @@ Case make_case(const Problem& given) {
                        p.gap != 0 ? "_strided" : "", p.page_gap != 0 ? "_apart" : "",
                        p.hostile ? "_hostile" : "",
                        given.n_shares == 0 ? "" : fmt::format("_shares{}", p.n_shares));
+  c.hostile = p.hostile;
   c.ports = ports_of(p);
   c.floor = floor_of(bind_rows(c, p, args_of, make_case), seen_of(p));
   c.tolerance = tolerance_of(p);

@@ -256,6 +256,7 @@ void add_timed(DType type, std::initializer_list<Shape> shapes, std::vector<Case
 Case make_case(const Problem& p) {
   Case c;
   c.name = name_of_case(p);
+  c.hostile = p.hostile;
   c.ports = {
       {.name = "w",
        .type = p.w_type,

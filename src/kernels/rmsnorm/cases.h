@@ -22,6 +22,7 @@ struct Problem {
 inline Case make_case(const Problem& p) {
   const long long row_elems = p.n_groups * p.n, elems = p.n_rows * row_elems;
   Case c;
+  c.hostile = p.hostile;
   c.name = fmt::format("{}x{}{}_{}{}{}{}", p.n_rows,
                        p.n_groups > 1 ? fmt::format("{}x", p.n_groups) : "", p.n, name_of(p.type),
                        p.y_type == p.type ? "" : fmt::format("_to_{}", name_of(p.y_type)),

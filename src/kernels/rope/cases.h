@@ -69,10 +69,15 @@ inline std::vector<Port> ports_of(const Problem& p) {
                               .elems = elems,
                               .role = p.in_place ? Role::inout : Role::in,
                               .row_elems = stride,
+                              .gap = p.gap,
                               .fill = fill}};
   if (!p.in_place)
-    ports.push_back(
-        {.name = "y", .type = p.type, .elems = elems, .role = Role::out, .row_elems = stride});
+    ports.push_back({.name = "y",
+                     .type = p.type,
+                     .elems = elems,
+                     .role = Role::out,
+                     .row_elems = stride,
+                     .gap = p.gap});
   return ports;
 }
 
@@ -95,6 +100,7 @@ inline Args args_of(const Problem& p, std::span<void* const> ptr) {
 
 inline Case make_case(const Problem& p) {
   Case c;
+  c.hostile = p.hostile;
   c.name = name_of(p);
   c.ports = ports_of(p);
   c.floor = floor_of(bind_rows(c, p, args_of, make_case));
