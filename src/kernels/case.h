@@ -40,9 +40,12 @@ struct Port {
 
 size_t bytes_of(const Port& port);
 
-// How an output may differ from the reference: |out - ref| <= eps * magnitude + abs, where the
-// magnitude of an element is the case's own (a sum of absolute products, say) or |ref| where it
-// gives none.
+// How an output may differ from the reference:
+//   |out - ref| <= eps * magnitude + abs + one unit in the last place of ref, in the port's type
+// Two causes, two terms. What the arithmetic before the last rounding is off by is relative to the
+// magnitude: the case's own (a sum of absolute products, say), or |ref| where it gives none; `eps`
+// counts its roundings. The last rounding is relative to |ref| alone: two values that are as close
+// as you like can lie on either side of a tie, and then differ by one unit.
 struct Tolerance {
   double eps = 0;
   double abs = 0;

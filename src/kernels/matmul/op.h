@@ -61,6 +61,14 @@ Status run(const Args& args, Exec& exec);
 }  // namespace scalar
 namespace reference {
 Status run(const Args& args, Exec& exec);
-}
+// The sum of |w x|, one per element of y, a weight's product and its minimum taken apart: they may
+// cancel, their roundings do not. What the error of a chain is relative to.
+void magnitudes(const Args& args, std::span<double> out);
+// How much a chain of any class is off before the last rounding, relative to that sum. A block of
+// 32 is two FMAs of the chain (one for the minimum), a float one; a tensor core's step of 16 may be
+// off by as much as 16 of them. Eight more for roundings of the terms themselves and of the
+// reference's f32 weights.
+double chain_error(long long k, DType x_type);
+}  // namespace reference
 
 }  // namespace millrace::matmul
