@@ -2,6 +2,10 @@
 // so equal bits decide wherever somebody else can compute them: the reference where a case is
 // exact, else the op's witness of the class, else another variant of it. The tolerance then only
 // catches a witness that is wrong itself.
+//
+// Classes without a witness: cuda.matmul.bf16 and cuda.attention.mma256, since what a tensor core
+// does inside a step is not written down (the first has three variants that witness each other);
+// cuda.attention.chunk256; cpu.sample.blocks1024 (two variants).
 #pragma once
 
 #include <functional>

@@ -52,6 +52,10 @@ struct Errors {
 };
 void magnitudes(const Args& args, const Errors& errors, std::span<double> out);
 }  // namespace reference
+namespace plain {  // the witness of cpu.attention.chunk256
+bool takes(const Args& args);
+Status run(const Args& args, Exec& exec);
+}  // namespace plain
 namespace avx2 {
 Status run(const Args& args, Exec& exec);
 }

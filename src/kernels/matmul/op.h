@@ -54,11 +54,17 @@ Status run(const Args& args, Exec& exec);
 Status run_kquants(const Args& args, Exec& exec);
 Status run_floats(const Args& args, Exec& exec);
 }  // namespace avx2
-// The class i8b32 as plain loops over the file's blocks: every block format, bit for bit.
+// The class i8b32 as plain loops over the file's blocks: every block format, bit for bit; its
+// witness.
 namespace scalar {
 bool takes(const Args& args);
 Status run(const Args& args, Exec& exec);
 }  // namespace scalar
+// The class f32 as plain loops: its witness.
+namespace plain {
+bool takes(const Args& args);
+Status run(const Args& args, Exec& exec);
+}  // namespace plain
 namespace reference {
 Status run(const Args& args, Exec& exec);
 // The sum of |w x|, one per element of y, a weight's product and its minimum taken apart: they may
