@@ -9,12 +9,35 @@ namespace millrace::lab {
 namespace {
 
 Status check(Suite suite, const Trial& trial) {
-  return suite == Suite::conformance ? check_conformance(trial) : check_promise1(trial);
+  switch (suite) {
+    case Suite::conformance:
+      return check_conformance(trial);
+    case Suite::promise1:
+      return check_promise1(trial);
+    case Suite::timed:
+      return check_timed(trial);
+  }
+  return {};
+}
+
+bool is_large(const Case& problem) {
+  size_t bytes = 0;
+  for (const Port& port : problem.ports) bytes += bytes_of(port);
+  return bytes > kLargeBytes;
+}
+
+bool has_timed_cases(const Op& op) {
+  const std::vector<Case> cases = op.cases();
+  return std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.timed; });
 }
 
 void test_case(const Trial& trial, Suite suite, Outcome& out) {
   if (!takes(trial.variant, trial.problem)) {
     ++out.n_declined;
+    return;
+  }
+  if (suite == Suite::timed && is_large(trial.problem)) {
+    ++out.n_large;
     return;
   }
   const Status status = check(suite, trial);
@@ -59,13 +82,22 @@ void check_domain(const Op& op, const Variant& variant, Outcome& out) {
 
 Verdict verdict_of(const Outcome& out) {
   if (!out.failures.empty()) return Verdict::failed;
+  if (out.suite == Suite::timed) return Verdict::passed;  // it need not be for what is timed
   return out.n_passed > 0 ? Verdict::passed : Verdict::declined;
 }
 
 }  // namespace
 
 std::string_view name_of(Suite suite) {
-  return suite == Suite::conformance ? "conformance" : "promise 1";
+  switch (suite) {
+    case Suite::conformance:
+      return "conformance";
+    case Suite::promise1:
+      return "promise 1";
+    case Suite::timed:
+      return "timed shapes";
+  }
+  return "unknown";
 }
 
 std::string_view name_of(Verdict verdict) {
@@ -91,7 +123,7 @@ Outcome test_variant(Runner& runner, const Op& op, const Variant& variant, Suite
   }
   const int64_t start = now_ns();
   for (const Case& problem : op.cases())
-    if (!problem.timed && !out.device_lost)
+    if (problem.timed == (suite == Suite::timed) && !out.device_lost)
       test_case({runner, op, variant, problem, seed}, suite, out);
   if (suite == Suite::conformance) check_domain(op, variant, out);
   out.verdict = verdict_of(out);
@@ -108,6 +140,8 @@ std::vector<VariantTest> variant_tests(const Runner& runner, const Op* only) {
       tests.push_back({op, &variant, Suite::conformance});
       if (variant.numerics == kReference) continue;
       tests.push_back({op, &variant, Suite::promise1});
+      if (variant.isa != Isa::generic && has_timed_cases(*op))
+        tests.push_back({op, &variant, Suite::timed});
     }
     for (const Variant& witness : witnesses_of(*op))
       if (runner.owns(witness)) tests.push_back({op, &witness, Suite::conformance});

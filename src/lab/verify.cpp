@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 
 #include "exec/program.h"
 #include "lab/bytes.h"
@@ -196,6 +197,32 @@ std::vector<std::vector<int64_t>> sub_batches(int64_t n_rows, uint64_t seed) {
   return out;
 }
 
+// One row of a batch against the reference, and against the witness bit for bit.
+Status check_row(const Trial& trial, const Instance& whole, int64_t row) {
+  MILLRACE_ASSIGN(Instance part, Instance::make(trial.op, whole.problem().with_rows(1), 1));
+  take_rows(whole, part, {row});
+  part.derive();
+  MILLRACE_ASSIGN(const Expected expected, expect(part));
+  const Variant* witness = witness_for(trial.op, trial.problem, trial.variant);
+  if (witness != nullptr && witness->numerics == kReference) witness = nullptr;  // compared below
+  if (witness != nullptr) {
+    part.reset_outputs();
+    MILLRACE_TRY(run_alone(part, *witness));
+  }
+  const auto& ports = part.problem().ports;
+  for (size_t i = 0, out = 0; i < ports.size(); ++i) {
+    if (!is_output(ports[i].role)) continue;
+    const std::byte* got = whole.port(i) + static_cast<size_t>(row) * row_bytes(ports[i]);
+    MILLRACE_TRY(compare(ports[i], got, expected.outputs[out].data(), part.problem().tolerance,
+                         expected.magnitudes[out]));
+    ++out;
+    if (witness == nullptr) continue;
+    const Status same = compare(ports[i], got, part.port(i), {.exact = true}, {});
+    if (!same.ok()) return error(same.code(), "witness {}: {}", witness->name, same.message());
+  }
+  return {};
+}
+
 }  // namespace
 
 bool takes(const Variant& variant, const Case& problem) {
@@ -228,6 +255,18 @@ Status check_promise1(const Trial& trial) {
     for (const auto& from : sub_batches(trial.problem.n_rows, trial.seed))
       MILLRACE_TRY(check_rows(trial, whole, expected, from));
   return check_memory(trial, whole);
+}
+
+Status check_timed(const Trial& trial) {
+  if (!trial.problem.with_rows || trial.problem.n_rows < 1) return check_conformance(trial);
+  MILLRACE_ASSIGN(Instance whole, Instance::make(trial.op, trial.problem, trial.seed));
+  MILLRACE_TRY(trial.runner.run(whole, trial.variant, 2));
+  MILLRACE_TRY(whole.check_untouched());
+  for (const int64_t row : std::set{int64_t{0}, trial.problem.n_rows - 1}) {
+    const Status status = check_row(trial, whole, row);
+    if (!status.ok()) return error(status.code(), "row {}: {}", row, status.message());
+  }
+  return {};
 }
 
 }  // namespace millrace::lab
