@@ -396,7 +396,7 @@ void add_bench(App& app, const std::string& command_line) {
               "Write the fastest variant of each class to this profile; 'default' is the one that "
               "models are run with")
       .type_name("FILE");
-  command.flag("--quick", options->quick, "Fewer samples, less verification");
+  command.flag("--quick", options->quick, "Fewer samples; verified as always");
   command.flag("--list", options->list,
                "List what would be measured and which variant would be picked");
   command.flag("--json", options->json, "Print JSON");

@@ -1,4 +1,5 @@
-// millrace selftest: the conformance and promise-1 suite of every variant this host can run.
+// millrace selftest: conformance, promise 1 and the timed shapes of every variant this host can
+// run.
 #include "lab/selftest.h"
 
 #include <fmt/format.h>
@@ -41,6 +42,7 @@ nlohmann::json to_json(const Outcome& o) {
           {"result", name_of(o.verdict)},
           {"cases_passed", o.n_passed},
           {"cases_declined", o.n_declined},
+          {"cases_left_to_bench", o.n_large},
           {"failures", o.failures},
           {"seconds", o.seconds}};
 }
@@ -64,10 +66,11 @@ std::vector<Outcome> run_steps(lab::Runner& runner, const Op* only, bool table,
 
 int report(const std::vector<Outcome>& outcomes, const Options& options, bool interrupted) {
   const bool lost = !outcomes.empty() && outcomes.back().device_lost;
-  int n_cases = 0, n_failed = 0, n_no_isa = 0;
+  int n_cases = 0, n_failed = 0, n_no_isa = 0, n_large = 0;
   auto rows = nlohmann::json::array();
   for (const Outcome& o : outcomes) {
     n_cases += o.n_passed;
+    n_large += o.n_large;
     n_failed += o.ok() ? 0 : 1;
     n_no_isa += o.verdict == lab::Verdict::no_isa ? 1 : 0;
     rows.push_back(to_json(o));
@@ -80,10 +83,11 @@ int report(const std::vector<Outcome>& outcomes, const Options& options, bool in
                               {"outcomes", rows}});
   else
     fmt::print(
-        "\n{} suites: {} failed, {} not run (this CPU lacks their instructions); {} cases passed "
-        "(seed "
-        "{})\n",
-        outcomes.size(), n_failed, n_no_isa, n_cases, lab::kSelftestSeed);
+        "\n{} suites: {} failed, {} not run (this CPU lacks their instructions); {} cases passed, "
+        "{} "
+        "timed ones above {} MiB left to bench (seed {})\n",
+        outcomes.size(), n_failed, n_no_isa, n_cases, n_large, lab::kLargeBytes >> 20,
+        lab::kSelftestSeed);
   if (lost) {
     fmt::print(stderr,
                "millrace: the device failed and cannot be used by this process; the rest was not "

@@ -32,15 +32,20 @@ struct Port {
   // Elements that belong to one row of the batch: row r owns [r * row_elems, (r + 1) * row_elems).
   // 0: shared by all rows (weights, pages, tables).
   int64_t row_elems = 0;
+  // Of them, the last ones that are nobody's: a call leaves them as they are.
+  int64_t gap = 0;
   Fill fill = {};    // of inputs
   size_t align = 0;  // required of the pointer; 0: the element's own size
 };
 
 size_t bytes_of(const Port& port);
 
-// How an output may differ from the reference: |out - ref| <= eps * magnitude + abs, where the
-// magnitude of an element is the case's own (a sum of absolute products, say) or |ref| where it
-// gives none.
+// How an output may differ from the reference:
+//   |out - ref| <= eps * magnitude + abs + one unit in the last place of ref, in the port's type
+// Two causes, two terms. What the arithmetic before the last rounding is off by is relative to the
+// magnitude: the case's own (a sum of absolute products, say), or |ref| where it gives none; `eps`
+// counts its roundings. The last rounding is relative to |ref| alone: two values that are as close
+// as you like can lie on either side of a tie, and then differ by one unit.
 struct Tolerance {
   double eps = 0;
   double abs = 0;
@@ -52,6 +57,9 @@ using Bind = std::function<void(std::span<void* const> ports, ArgsBox& args)>;
 struct Case {
   std::string name;
   bool timed = false;  // a real model's shape that bench runs
+  // NaN, Inf and extremes. A variant that takes a timed case takes one of these with the same types
+  // too, where there is one: nobody declines what is hard and is timed on the rest.
+  bool hostile = false;
   std::vector<Port> ports;
   Bind bind;
   // Fills the ports that follow from others (a list of work from positions), which are `in` and

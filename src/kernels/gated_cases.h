@@ -25,6 +25,7 @@ inline Case gated_ports(const GatedProblem& p) {
   const long long elems = p.n_rows * p.n;
   const auto fill = p.hostile ? fill_hostile(p.type, elems) : fill_normal(p.type, elems, p.spread);
   Case c;
+  c.hostile = p.hostile;
   c.name = fmt::format("{}x{}{}{}{}{}", p.n_rows, p.n, p.type == DType::f32 ? "" : "_bf16",
                        p.in_place ? "_in_place" : "", p.hostile ? "_hostile" : "",
                        p.spread != 1.0f ? "_wide" : "");

@@ -159,6 +159,10 @@ struct Bound {
 struct Op {
   std::string_view name;
   std::span<const Variant> (*variants)() = nullptr;
+  // Plain loops in the order of a numerics class, on any CPU and over plain weights: what a variant
+  // of the class gives is right where it is what its witness gives, bit for bit. Nobody else calls
+  // them. Null: no class of this op has one.
+  std::span<const Variant> (*witnesses)() = nullptr;
   std::vector<Case> (*cases)() = nullptr;
   Status (*validate)(const void* args) = nullptr;
   // The shape as a profile key, for example "rows=1 n=576 k=576 w=q4_0".

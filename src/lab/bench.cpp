@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "lab/witness.h"
 
 namespace millrace::lab {
 namespace {
@@ -67,6 +68,18 @@ struct Rounds {
   }
 };
 
+// The variants, and after them those that are mounted only for their bits.
+std::vector<const Variant*> with_peers(const Target& target, const PlanItem& item) {
+  std::vector<const Variant*> all = item.variants;
+  for (const Variant* variant : item.variants) {
+    const Variant* peer = peer_for(*item.op, item.problem, *variant,
+                                   [&](const Variant& other) { return target.has(other); });
+    if (peer != nullptr && std::find(all.begin(), all.end(), peer) == all.end())
+      all.push_back(peer);
+  }
+  return all;
+}
+
 }  // namespace
 
 BenchOptions quick_options() {
@@ -75,7 +88,7 @@ BenchOptions quick_options() {
   options.width = 0.02;
   options.min_rounds = 7;
   options.ceilings = Effort::quick;
-  options.mount = {.sample_seconds = 0.004, .verify_seconds = 0.2, .fill_seconds = 0.1};
+  options.mount = {.sample_seconds = 0.004};
   return options;
 }
 
@@ -102,7 +115,8 @@ Result<CaseRun> bench_case(Target& target, const PlanItem& item, const BenchOpti
   constexpr double kMountShare = 0.3;  // of a case's time, for the progress line only
   watch.progress(0, "filling and verifying");
   const auto& variants = item.variants;
-  MILLRACE_ASSIGN(const auto rig, target.mount(*item.op, item.problem, variants, options.mount));
+  const auto mounted = with_peers(target, item);
+  MILLRACE_ASSIGN(const auto rig, target.mount(*item.op, item.problem, mounted, options.mount));
   CaseRun run;
   run.op = item.op;
   run.problem = item.problem;

@@ -61,7 +61,8 @@ struct Watch {
   std::function<void(double share, std::string_view what)> progress;
 };
 
-// Mounts, verifies and times. A failed verification is an error: nothing of the case is reported.
+// Mounts, verifies and times; where a class has no witness, another variant of it is mounted for
+// its bits and not timed. A failed verification is an error: nothing of the case is reported.
 Result<CaseRun> bench_case(Target& target, const PlanItem& item, const BenchOptions& options,
                            const Watch& watch);
 

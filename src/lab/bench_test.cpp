@@ -26,8 +26,6 @@ BenchOptions short_options() {
   BenchOptions options = quick_options();
   options.seconds = 0.02;
   options.mount.sample_seconds = 0.0005;
-  options.mount.verify_seconds = 0.02;
-  options.mount.fill_seconds = 0.01;
   return options;
 }
 
@@ -65,6 +63,35 @@ TEST_F(Bench, WrongResultsAreNotTimed) {
 TEST_F(Bench, OtherBitsThanTheClassAreWrong) {
   EXPECT_EQ(bench({"twice", "nearly"}).status().code(), Code::wrong_result);
   EXPECT_EQ(bench({"twice", "again"}).status().code(), Code::ok);
+}
+
+// Alone, and so the first of its class: within the tolerance, and not what the witness gives.
+TEST_F(Bench, TheWitnessDecidesWhereTheToleranceWouldPass) {
+  const auto failure = bench({"nearly"}).status();
+  EXPECT_EQ(failure.code(), Code::wrong_result);
+  EXPECT_NE(failure.message().find("plain"), std::string_view::npos) << failure.message();
+}
+
+TEST_F(Bench, ResultsRememberedByAddressAreCaught) {
+  toy::kept_by_pointer.clear();
+  EXPECT_EQ(bench({"by_pointer"}).status().code(), Code::wrong_result);
+}
+
+TEST_F(Bench, ResultsRememberedInTheWorkspaceAreCaught) {
+  EXPECT_EQ(bench({"by_workspace"}).status().code(), Code::wrong_result);
+}
+
+TEST_F(Bench, SkippingOutputsThatLookDoneIsCaught) {
+  EXPECT_EQ(bench({"skips_written"}).status().code(), Code::wrong_result);
+}
+
+// What a case is compared on: its shape decides, not how fast the machine was.
+TEST_F(Bench, CoverageIsFixed) {
+  auto first = bench({"twice"}), again = bench({"twice"});
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_EQ(first->mount.checked.n_rows, 64u);  // calls: this op has no rows
+  EXPECT_EQ(again->mount.checked.n_rows, first->mount.checked.n_rows);
+  EXPECT_EQ(again->mount.checked.n_entries, first->mount.checked.n_entries);
 }
 
 TEST_F(Bench, EveryTimedCallIsVerified) {
@@ -134,6 +161,39 @@ class BreakingRunner : public Runner {
     return error(Code::device_lost, "an illegal address");
   }
 };
+
+// The same cheats where cases are tested.
+TEST_F(Bench, TheSelftestCatchesCheats) {
+  const auto runner = cpu_runner(machine);
+  const auto verdict = [&](std::string_view name, Suite suite) {
+    toy::kept_by_pointer.clear();
+    return test_variant(*runner, toy::kOp, *toy::variant(name), suite).verdict;
+  };
+  EXPECT_EQ(verdict("again", Suite::conformance), Verdict::passed);
+  EXPECT_EQ(verdict("again", Suite::promise1), Verdict::failed);  // its class has `nearly` in it
+  EXPECT_EQ(verdict("by_pointer", Suite::promise1), Verdict::failed);
+  EXPECT_EQ(verdict("skips_written", Suite::promise1), Verdict::failed);
+}
+
+TEST_F(Bench, DecliningHostileCasesFails) {
+  const Op op = {
+      .name = "toy",
+      .variants = toy::variants,
+      .cases =
+          [] {
+            std::vector cases = {toy::make_case(8), toy::make_case(1000), toy::make_case(2000)};
+            cases[0].hostile = true;
+            cases[2].timed = true;
+            return cases;
+          },
+      .validate = toy::kOp.validate,
+      .key = toy::kOp.key};
+  const auto runner = cpu_runner(machine);
+  const Outcome evasive = test_variant(*runner, op, *toy::variant("evasive"), Suite::conformance);
+  EXPECT_EQ(evasive.verdict, Verdict::failed);
+  EXPECT_NE(evasive.failures.at(0).find("hostile"), std::string::npos);
+  EXPECT_TRUE(test_variant(*runner, op, *toy::variant("twice"), Suite::conformance).ok());
+}
 
 TEST_F(Bench, ALostDeviceEndsTheSelftest) {
   BreakingRunner breaking;
@@ -281,7 +341,7 @@ TEST(Ring, WeightsAreDistinctAndInputsRepeat) {
   auto ring = Ring::make(matmul::kOp, problem, std::span(&plain, 1), 7);
   ASSERT_TRUE(ring.ok()) << ring.status().message();
   Team team(2);
-  ASSERT_TRUE(ring->grow(40, 0.01, team).ok());
+  ASSERT_TRUE(ring->grow(40, team).ok());
   size_t weight = 0;
   while (problem.ports[weight].role != Role::weight) ++weight;
   std::vector<uint64_t> hashes;

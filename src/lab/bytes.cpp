@@ -19,13 +19,6 @@ uint64_t hash_of(const std::byte* data, size_t bytes) {
   return h ^ (h >> 29);
 }
 
-void stream_fill(std::byte* dst, size_t bytes, std::byte value) {
-  const __m128i word = _mm_set1_epi8(static_cast<char>(value));
-  for (size_t i = 0; i < bytes; i += sizeof word)
-    _mm_stream_si128(reinterpret_cast<__m128i*>(dst + i), word);
-  _mm_sfence();
-}
-
 void stream_copy(std::byte* dst, const std::byte* src, size_t bytes) {
   for (size_t i = 0; i < bytes; i += sizeof(__m128i))
     _mm_stream_si128(reinterpret_cast<__m128i*>(dst + i),

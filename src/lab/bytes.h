@@ -1,5 +1,5 @@
-// Small things that instances and rings both do to buffers: telling ports apart by role, poisoning
-// outputs, hashing contents.
+// Small things that instances and rings both do to buffers: telling ports apart by role, hashing
+// contents, moving them past the caches.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,6 @@
 #include "kernels/case.h"
 
 namespace millrace::lab {
-
-inline constexpr std::byte kPoison{0xff};  // reads as NaN in every float type, -1 in integers
 
 inline bool is_output(Role role) {
   return role == Role::out || role == Role::inout;
@@ -20,9 +18,8 @@ inline bool is_input(Role role) {
 
 uint64_t hash_of(const std::byte* data, size_t bytes);
 
-// Past the caches: what is written is in memory and in no cache when they return. dst is 64-byte
-// aligned and bytes a multiple of 64.
-void stream_fill(std::byte* dst, size_t bytes, std::byte value);
+// Past the caches: what is written is in memory and in no cache when it returns. dst is 64-byte
+// aligned and bytes a multiple of 64. `src` is read through them.
 void stream_copy(std::byte* dst, const std::byte* src, size_t bytes);
 
 }  // namespace millrace::lab

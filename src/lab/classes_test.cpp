@@ -14,6 +14,7 @@
 #include "kernels/classes.h"
 #include "lab/bytes.h"
 #include "lab/selftest.h"
+#include "lab/witness.h"
 
 namespace millrace::lab {
 namespace {
@@ -109,6 +110,25 @@ TEST(NumericsClasses, give_the_bits_of_their_revision) {
   }
   for (const auto& [numerics, line] : table)
     ADD_FAILURE() << kTable << " has a class that there is no more: " << line;
+}
+
+// Whether equal bits decide, by the op's witness or by its reference, in every case the class has.
+bool is_witnessed(const Op& op, const Variant& variant) {
+  for (const Case& problem : op.cases())
+    if (takes(variant, problem) && witness_for(op, problem, variant) == nullptr) return false;
+  return true;
+}
+
+TEST(NumericsClasses, have_witnesses) {
+  const std::set<std::string_view> without = {"cpu.sample.blocks1024"};
+  const Machine machine = find_machine();
+  const auto runner = cpu_runner(machine);
+  for (const Op* op : ops())
+    for (const Variant& variant : op->variants()) {
+      if (!runner->owns(variant) || variant.numerics == kReference) continue;
+      EXPECT_EQ(is_witnessed(*op, variant), !without.contains(variant.numerics))
+          << op->name << " " << variant.name << ": " << variant.numerics;
+    }
 }
 
 }  // namespace

@@ -38,6 +38,20 @@ bool same_kind(double got, double want) {
   return true;
 }
 
+// One unit in the last place at a value, as far as the type has denormals; none of an integer.
+double last_place(DType type, double value) {
+  struct Float {
+    int bits, least;  // of the significand; the exponent of the smallest denormal
+  };
+  const Float f = type == DType::f32    ? Float{24, -149}
+                  : type == DType::f16  ? Float{11, -24}
+                  : type == DType::bf16 ? Float{8, -133}
+                                        : Float{0, 0};
+  if (f.bits == 0) return 0;
+  const int exponent = value == 0 ? f.least : std::ilogb(value) - (f.bits - 1);
+  return std::ldexp(1.0, std::max(exponent, f.least));
+}
+
 }  // namespace
 
 Status compare(const Port& port, const std::byte* got, const std::byte* want,
@@ -54,7 +68,8 @@ Status compare(const Port& port, const std::byte* got, const std::byte* want,
       return error(Code::wrong_result, "port {}[{}]: got {}, want {}", port.name, i, g, w);
     if (std::isnan(g) || std::isinf(g)) continue;
     const double scale = magnitudes.empty() ? std::fabs(w) : magnitudes[static_cast<size_t>(i)];
-    const double bound = tolerance.exact ? 0 : tolerance.eps * scale + tolerance.abs;
+    const double bound =
+        tolerance.exact ? 0 : tolerance.eps * scale + tolerance.abs + last_place(port.type, w);
     const double excess = std::fabs(g - w) - bound;
     if (std::isnan(excess))
       return error(Code::wrong_result, "port {}[{}]: the allowed difference is NaN", port.name, i);

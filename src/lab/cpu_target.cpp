@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "exec/program.h"
+#include "lab/poison.h"
 #include "lab/ring.h"
 #include "lab/target.h"
 
@@ -15,6 +16,7 @@ constexpr size_t kMemoryShare = 4;    // and takes at most this part of the memo
 constexpr size_t kEvictBelow = 4;     // a ring that reads less than so many caches needs evicting
 constexpr double kWarmShare = 0.25;   // warm samples repeat one call and need less time to settle
 constexpr int kMaxWarmCalls = 1 << 16;
+constexpr double kPassWork = 4e9;  // multiply-adds of a pass over a ring; two entries at least
 
 struct Context {
   const Machine& machine;
@@ -40,18 +42,16 @@ class CpuRig : public Rig {
   CpuRig(Context& context, Ring ring, std::span<const Variant* const> variants)
       : context_(context), ring_(std::move(ring)), variants_(variants.begin(), variants.end()) {}
 
-  // Rings are sized by the slowest variant too: where one call takes long, few entries do, and the
-  // caches are emptied before every sample instead.
+  // Where one call is much work, few entries do, and the caches are emptied before every sample
+  // instead.
   Status prepare(const MountOptions& options) {
-    MILLRACE_ASSIGN(const Range call_us, time_first_calls());
     const size_t available = find_machine().memory_available_bytes;  // as of now
     const size_t wanted =
         ring_.entries_for(kColdOverCache * context_.machine.llc_bytes, available / kMemoryShare);
-    const auto affordable = static_cast<size_t>(1e6 * options.verify_seconds / call_us.most);
-    MILLRACE_TRY(ring_.grow(std::min(wanted, std::max<size_t>(affordable, 2)), options.fill_seconds,
-                            context_.team));
-    check_.emplace(ring_, context_.team, options.verify_seconds);
-    double least_us = call_us.least;
+    MILLRACE_TRY(ring_.grow(std::min(wanted, affordable()), context_.team));
+    check_.emplace(ring_, context_.team);
+    rng_ = Rng(options.seed, 1);
+    double least_us = INFINITY;
     for (const Variant* variant : variants_) {
       MILLRACE_TRY(add_program(*variant));
       MILLRACE_ASSIGN(const int64_t pass_ns, check_->verify(*variant, [&] {
@@ -72,9 +72,11 @@ class CpuRig : public Rig {
   }
 
  private:
-  struct Range {
-    double least, most;
-  };
+  size_t affordable() const {
+    const Floor& f = ring_.problem().floor;
+    const double macs = f.i8_macs + f.f32_macs + f.bf16_macs;
+    return static_cast<size_t>(std::max(2.0, kPassWork / std::max(macs, 1.0)));
+  }
 
   Status add_program(const Variant& variant) {
     Program& program = programs_.emplace_back();
@@ -83,21 +85,15 @@ class CpuRig : public Rig {
     return program.prepare(context_.team.size());
   }
 
-  // One call of each variant on the ring of one entry, the second of two.
-  Result<Range> time_first_calls() {
-    Range us{INFINITY, 1e-3};
-    for (const Variant* variant : variants_) {
-      MILLRACE_TRY(add_program(*variant));
-      for (int i = 0; i < 2; ++i) {
-        ring_.reset(0, 1, false, context_.team);
-        MILLRACE_ASSIGN(const int64_t ns, programs_.back().time_ns(context_.team, 0, 1, 1));
-        if (i == 0) continue;
-        us.least = std::min(us.least, 1e-3 * static_cast<double>(ns));
-        us.most = std::max(us.most, 1e-3 * static_cast<double>(ns));
-      }
-    }
-    programs_.clear();
-    return us;
+  // Another content at the address of one of these entries, so that no call can count on having
+  // met its inputs before. The workspace is poison now and then, and else what the last call left:
+  // neither what lies there nor that it is gone tells of a new sample.
+  void change(Program& program, size_t begin, size_t end) {
+    const size_t entry = begin + rng_.below(end - begin);
+    if (const size_t other = ring_.partner_of(entry, rng_); other != entry)
+      ring_.exchange(entry, other);
+    if (const HostBuffer& bytes = program.workspace(); rng_.below(2) == 0)
+      poison_workspace({bytes.data(), bytes.bytes()}, rng_.next_u64());
   }
 
   // Segments of the ring, all of one length: a sample is one of them, the next sample the next one,
@@ -131,6 +127,7 @@ class CpuRig : public Rig {
 
   Result<double> time_cold(size_t v) {
     const size_t begin = segment_ * (next_segment_++ % n_segments_), end = begin + segment_;
+    change(programs_[v], begin, end);
     ring_.reset(begin, end, true, context_.team);
     if (evict_) context_.evict();
     MILLRACE_ASSIGN(const int64_t ns, programs_[v].time_ns(context_.team, begin, end, 1));
@@ -139,6 +136,7 @@ class CpuRig : public Rig {
   }
 
   Result<double> time_warm(size_t v) {
+    change(programs_[v], 0, warm_entries_);
     ring_.reset(0, warm_entries_, false, context_.team);
     if (!ring_.overwrites_inputs()) {
       MILLRACE_TRY(programs_[v].run(context_.team, 0, warm_entries_));
@@ -155,6 +153,7 @@ class CpuRig : public Rig {
   const std::vector<const Variant*> variants_;
   std::vector<Program> programs_;  // [variant]: one call per entry
   std::optional<RingCheck> check_;
+  Rng rng_{1};
   MountInfo info_;
   size_t segment_ = 1, n_segments_ = 1, next_segment_ = 0;
   size_t warm_entries_ = 1;

@@ -7,7 +7,7 @@
 #include "base/small_float.h"
 #include "exec/program.h"
 #include "kernels/matmul/op.h"
-#include "lab/bytes.h"
+#include "lab/poison.h"
 #include "lab/target.h"
 
 namespace millrace::lab {

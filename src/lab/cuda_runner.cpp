@@ -5,6 +5,7 @@
 
 #include "exec/program.h"
 #include "lab/bytes.h"
+#include "lab/poison.h"
 #include "lab/runner.h"
 
 namespace millrace::lab {
@@ -86,7 +87,8 @@ class CudaRunner : public Runner {
   Status upload(const std::vector<Mirror>& mirrors, Program& program) {
     DeviceBuffer& workspace = program.device_workspace();
     if (workspace.bytes() > 0)
-      MILLRACE_TRY(stream_.fill(workspace.data(), static_cast<int>(kPoison), workspace.bytes()));
+      MILLRACE_TRY(stream_.fill(workspace.data(), static_cast<int>(poison_salt(0, n_runs_++) & 255),
+                                workspace.bytes()));
     for (const Mirror& mirror : mirrors) MILLRACE_TRY(mirror.upload(stream_));
     return {};
   }
@@ -118,6 +120,7 @@ class CudaRunner : public Runner {
 
   const Machine& machine_;
   Stream stream_;
+  uint64_t n_runs_ = 0;
 };
 
 }  // namespace

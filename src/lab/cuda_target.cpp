@@ -8,6 +8,7 @@
 #include "exec/program.h"
 #include "lab/bytes.h"
 #include "lab/device_roof.h"
+#include "lab/poison.h"
 #include "lab/ring.h"
 #include "lab/target.h"
 #include "tensor/format.h"
@@ -56,11 +57,13 @@ struct Context {
   size_t l2_bytes() const { return machine.gpus.empty() ? 0 : machine.gpus[0].l2_bytes; }
 };
 
-// The ring's ports on the device: one slab a port, one a weight layout.
+// The ring's ports on the device: one slab a port, one a weight layout; and of every output a slab
+// of poison, each entry's of a pattern of its own, which is copied over it before a pass.
 class DeviceRing {
  public:
-  Status make(const Ring& ring, std::span<const Variant* const> variants) {
+  Status make(const Ring& ring, std::span<const Variant* const> variants, const Stream& stream) {
     const auto& ports = ring.problem().ports;
+    poison_.resize(ports.size());
     for (size_t i = 0; i < ports.size(); ++i) {
       if (ports[i].role == Role::weight) {
         for (const Variant* v : variants)
@@ -70,7 +73,12 @@ class DeviceRing {
         continue;
       }
       MILLRACE_TRY(add(slabs_.emplace_back(), bytes_of(ports[i]), ring));
+      if (ports[i].role == Role::out) MILLRACE_TRY(add_poison(ring, i, stream));
     }
+    size_t most = 0;
+    for (const Slab& slab : slabs_) most = std::max(most, slab.stride);
+    for (const auto& [layout, slab] : weights_) most = std::max(most, slab.stride);
+    MILLRACE_ASSIGN(kept_, DeviceBuffer::make(most));
     return {};
   }
 
@@ -93,14 +101,29 @@ class DeviceRing {
     return stream.sync();
   }
 
-  Status reset_outputs(const Ring& ring, size_t n_entries, const Stream& stream) const {
+  // Entry e gets the poison of entry (e + turn) % n: with another turn, another pattern.
+  Status reset_outputs(const Ring& ring, size_t n_entries, size_t turn,
+                       const Stream& stream) const {
     for (size_t i = 0; i < slabs_.size(); ++i) {
-      if (ring.problem().ports[i].role == Role::out && slabs_[i].bytes > 0)
-        MILLRACE_TRY(stream.fill(slabs_[i].memory.data(), static_cast<int>(kPoison),
-                                 slabs_[i].stride * n_entries));
+      if (ring.problem().ports[i].role == Role::out) {
+        const size_t first = turn % ring.n_entries();
+        const size_t before_end = std::min(n_entries, ring.n_entries() - first);
+        MILLRACE_TRY(copy_poison(i, 0, first, before_end, stream));
+        MILLRACE_TRY(copy_poison(i, before_end, 0, n_entries - before_end, stream));
+      }
       for (size_t e = 0; ring.problem().ports[i].role == Role::inout && e < n_entries; ++e)
         MILLRACE_TRY(stream.copy_to_device(slabs_[i].at(e), ring.original(e, i), slabs_[i].bytes));
     }
+    return {};
+  }
+
+  // Each entry gets the inputs and the weight of the other.
+  Status exchange(Ring& ring, size_t a, size_t b, const Stream& stream) const {
+    for (size_t i = 0; i < slabs_.size(); ++i)
+      if (ring.problem().ports[i].role == Role::in || ring.problem().ports[i].role == Role::inout)
+        MILLRACE_TRY(swap_in(slabs_[i], a, b, stream));
+    for (const auto& [layout, slab] : weights_) MILLRACE_TRY(swap_in(slab, a, b, stream));
+    ring.relabel(a, b);
     return {};
   }
 
@@ -124,6 +147,29 @@ class DeviceRing {
     MILLRACE_ASSIGN(slab.memory, DeviceBuffer::make(slab.stride * ring.n_entries()));
     return {};
   }
+  Status add_poison(const Ring& ring, size_t i, const Stream& stream) {
+    const Port& port = ring.problem().ports[i];
+    MILLRACE_TRY(add(poison_[i], bytes_of(port), ring));
+    std::vector<std::byte> host(poison_[i].stride * ring.n_entries());
+    for (size_t e = 0; e < ring.n_entries(); ++e)
+      poison(port, {host.data() + e * poison_[i].stride, poison_[i].bytes},
+             poison_salt(3, 0, e, i));
+    if (!host.empty())
+      MILLRACE_TRY(stream.copy_to_device(poison_[i].memory.data(), host.data(), host.size()));
+    return stream.sync();
+  }
+  // n entries of poison from entry `from` on, over those from `to` on.
+  Status copy_poison(size_t port, size_t to, size_t from, size_t n, const Stream& stream) const {
+    const size_t bytes = n * slabs_[port].stride;
+    if (bytes == 0) return {};
+    return stream.copy_on_device(slabs_[port].at(to), poison_[port].at(from), bytes);
+  }
+  Status swap_in(const Slab& slab, size_t a, size_t b, const Stream& stream) const {
+    if (slab.bytes == 0) return {};
+    MILLRACE_TRY(stream.copy_on_device(kept_.data(), slab.at(a), slab.bytes));
+    MILLRACE_TRY(stream.copy_on_device(slab.at(a), slab.at(b), slab.bytes));
+    return stream.copy_on_device(slab.at(b), kept_.data(), slab.bytes);
+  }
   const Slab& slab_of(const Ring& ring, size_t i, std::string_view layout) const {
     return ring.problem().ports[i].role == Role::weight ? weights_.find(layout)->second : slabs_[i];
   }
@@ -134,7 +180,9 @@ class DeviceRing {
     return nullptr;
   }
 
-  std::vector<Slab> slabs_;  // [port]; an empty one for the weight
+  std::vector<Slab> slabs_;   // [port]; an empty one for the weight
+  std::vector<Slab> poison_;  // [port], of outputs
+  DeviceBuffer kept_;         // one entry of any slab, while two are exchanged
   std::map<std::string, Slab, std::less<>> weights_;
 };
 
@@ -148,11 +196,12 @@ class CudaRig : public Rig {
         std::max(kColdOverCache * context_.l2_bytes(), kMinEntries * ring_.entry_bytes());
     const size_t wanted =
         ring_.entries_for(cold_bytes, find_machine().memory_available_bytes / kMemoryShare);
-    MILLRACE_TRY(ring_.grow(std::min(wanted, kMaxEntries), options.fill_seconds, context_.team));
-    MILLRACE_TRY(device_.make(ring_, variants_));
+    MILLRACE_TRY(ring_.grow(std::min(wanted, kMaxEntries), context_.team));
+    MILLRACE_TRY(device_.make(ring_, variants_, context_.stream));
+    rng_ = Rng(options.seed, 1);
     ring_.reset(0, ring_.n_entries(), true, context_.team);
     MILLRACE_TRY(device_.upload(ring_, context_.stream));
-    check_.emplace(ring_, context_.team, options.verify_seconds);
+    check_.emplace(ring_, context_.team);
     for (const Variant* variant : variants_) MILLRACE_TRY(add_variant(*variant, options));
     info_ = {ring_.n_entries(), static_cast<double>(ring_.cold_bytes()), check_->checked()};
     return {};
@@ -164,7 +213,8 @@ class CudaRig : public Rig {
     const Mounted& mounted = mounted_[v];
     const bool warm = mode == kWarmGraph;
     const size_t n_entries = warm ? 1 : ring_.n_entries();
-    MILLRACE_TRY(device_.reset_outputs(ring_, n_entries, context_.stream));
+    MILLRACE_TRY(change(mounted_[v].program, n_entries));
+    MILLRACE_TRY(device_.reset_outputs(ring_, n_entries, rng_.next_u32(), context_.stream));
     if (!warm) MILLRACE_TRY(flush_l2(context_.stream, context_.flusher));
     MILLRACE_ASSIGN(const double us, context_.time_us([&] {
       if (mode == kColdStream) return mounted.program.launch(context_.stream);
@@ -193,6 +243,17 @@ class CudaRig : public Rig {
     return std::clamp(static_cast<int>(std::ceil(sample_us / pass_us)), 1, kMaxRepeats);
   }
 
+  // As on the CPU: another content at the address of one entry; the workspace poison now and then,
+  // and else what the last call left.
+  Status change(Program& program, size_t n_entries) {
+    const size_t entry = rng_.below(n_entries);
+    if (const size_t other = ring_.partner_of(entry, rng_); other != entry)
+      MILLRACE_TRY(device_.exchange(ring_, entry, other, context_.stream));
+    const DeviceBuffer& bytes = program.device_workspace();
+    if (bytes.bytes() == 0 || rng_.below(2) != 0) return {};
+    return context_.stream.fill(bytes.data(), static_cast<int>(rng_.below(256)), bytes.bytes());
+  }
+
   Status add_variant(const Variant& variant, const MountOptions& options) {
     Mounted& m = mounted_.emplace_back();
     for (size_t e = 0; e < ring_.n_entries(); ++e) {
@@ -212,7 +273,7 @@ class CudaRig : public Rig {
   }
 
   Result<int64_t> verify_pass(const Mounted& m) {
-    MILLRACE_TRY(device_.reset_outputs(ring_, ring_.n_entries(), context_.stream));
+    MILLRACE_TRY(device_.reset_outputs(ring_, ring_.n_entries(), rng_.next_u32(), context_.stream));
     MILLRACE_ASSIGN(const double us,
                     context_.time_us([&] { return m.program.launch(context_.stream); }));
     MILLRACE_TRY(device_.download_outputs(ring_, ring_.n_entries(), context_.stream));
@@ -225,6 +286,7 @@ class CudaRig : public Rig {
   const std::vector<const Variant*> variants_;
   std::vector<Mounted> mounted_;
   std::optional<RingCheck> check_;
+  Rng rng_{1};
   MountInfo info_;
 };
 

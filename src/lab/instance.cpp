@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "lab/bytes.h"
+#include "lab/poison.h"
 #include "tensor/format.h"
 
 namespace millrace::lab {
@@ -28,17 +29,37 @@ Result<Instance> Instance::make(const Op& op, Case problem, uint64_t seed) {
     const Port& port = ports[i];
     MILLRACE_ASSIGN(GuardedBuffer buffer, GuardedBuffer::make(bytes_of(port), align_of(port)));
     std::memset(buffer.slack().data(), static_cast<int>(kSlack), buffer.slack().size());
+    it.buffers_.push_back(std::move(buffer));
+  }
+  it.fill(seed);
+  return it;
+}
+
+void Instance::fill(uint64_t seed) {
+  seed_ = seed;
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const Port& port = case_.ports[i];
+    const GuardedBuffer& buffer = buffers_[i];
     if (port.role != Role::out) {
       Rng rng(seed, i);
       port.fill(rng, buffer.data());
     }
     if (port.role == Role::inout)
-      it.originals_[i].assign(buffer.data(), buffer.data() + buffer.bytes());
-    it.buffers_.push_back(std::move(buffer));
+      originals_[i].assign(buffer.data(), buffer.data() + buffer.bytes());
   }
-  it.derive();
-  it.reset_outputs();
-  return it;
+  derive();
+  reset_outputs();
+}
+
+void Instance::refill(uint64_t seed) {
+  fill(seed);
+  for (auto& [name, packed] : packed_)
+    for (size_t i = 0; i < buffers_.size(); ++i)
+      if (case_.ports[i].role == Role::weight) {
+        std::vector<std::span<std::byte>> views;
+        for (const auto& buffer : buffers_) views.emplace_back(buffer.data(), buffer.bytes());
+        layout_named(*op_, name)->pack(bind(views).bytes, buffers_[i].data(), packed.data());
+      }
 }
 
 void Instance::derive() {
@@ -87,10 +108,12 @@ ArgsBox Instance::bind(std::span<const std::span<std::byte>> views) const {
 void Instance::reset_outputs() {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (case_.ports[i].role == Role::out)
-      std::memset(buffers_[i].data(), static_cast<int>(kPoison), buffers_[i].bytes());
+      poison(case_.ports[i], {buffers_[i].data(), buffers_[i].bytes()},
+             poison_salt(seed_, n_resets_, 0, i));
     if (case_.ports[i].role == Role::inout && !originals_[i].empty())
       std::memcpy(buffers_[i].data(), originals_[i].data(), originals_[i].size());
   }
+  ++n_resets_;
 }
 
 Status Instance::check_untouched() const {

@@ -32,16 +32,21 @@ class Instance {
 
   // After the inputs of some rows were changed: makes the ports that follow from them again.
   void derive();
-  // Before a run: outputs get poison, in-place ports their original content again.
+  // Before a run: outputs get poison, another pattern every time; in-place ports their original
+  // content again.
   void reset_outputs();
+  // Other content in the same memory, as make() would fill it from this seed.
+  void refill(uint64_t seed);
   // After a run: slack before every buffer intact, inputs unchanged.
   Status check_untouched() const;
 
  private:
   ArgsBox bind(std::span<const std::span<std::byte>> views) const;
+  void fill(uint64_t seed);
 
   const Op* op_ = nullptr;
   Case case_;
+  uint64_t seed_ = 0, n_resets_ = 0;
   std::vector<GuardedBuffer> buffers_;
   std::vector<std::vector<std::byte>> originals_;  // of inout ports
   std::vector<uint64_t> input_hashes_;

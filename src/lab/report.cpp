@@ -10,11 +10,19 @@
 namespace millrace::lab {
 namespace {
 
-std::string line_of(const TableWidths& w, const std::array<std::string, 13>& cell) {
+std::string line_of(const TableWidths& w, const std::array<std::string, 14>& cell) {
   return fmt::format(
-      "{:<{}} {:<{}} {:<{}} {:<{}} {:>2} {:>8} {:>18} {:>7} {:>7} {:>7} {:<5} {:>5} {:>5}\n",
+      "{:<{}} {:<{}} {:<{}} {:<{}} {:>2} {:>8} {:>18} {:>7} {:>7} {:>7} {:<5} {:>5} {:>5} {}\n",
       cell[0], w.op, cell[1], w.problem, cell[2], w.variant, cell[3], w.mode, cell[4], cell[5],
-      cell[6], cell[7], cell[8], cell[9], cell[10], cell[11], cell[12]);
+      cell[6], cell[7], cell[8], cell[9], cell[10], cell[11], cell[12], cell[13]);
+}
+
+// "36 = plain": so many rows were compared and have the bits of that witness; "36 ~": they are
+// within the tolerance.
+std::string verified_cell(const Row& row) {
+  if (row.mount.checked.n_rows == 0) return "-";
+  return fmt::format("{} {}", row.mount.checked.n_rows,
+                     row.witness.empty() ? "~" : "= " + row.witness);
 }
 
 std::string percent(double value) {
@@ -57,7 +65,7 @@ TableWidths widths_of(const std::vector<Row>& rows) {
 
 std::string table_header(const TableWidths& widths) {
   return line_of(widths, {"op", "case", "variant", "mode", "n", "us", "95 %", "GB/s", "GFLOP/s",
-                          "% floor", "bound", "% ISA", "A/A %"});
+                          "% floor", "bound", "% ISA", "A/A %", "verified"});
 }
 
 std::string table_line(const Row& row, const TableWidths& widths) {
@@ -68,7 +76,8 @@ std::string table_line(const Row& row, const TableWidths& widths) {
                           short_number(row.us.mid), interval, short_number(row.gbps),
                           short_number(row.gflops), percent(row.floor_percent),
                           row.bound.empty() ? "-" : row.bound, percent(row.isa_percent),
-                          std::isfinite(row.noise) ? fmt::format("{:.1f}", 100 * row.noise) : "?"});
+                          std::isfinite(row.noise) ? fmt::format("{:.1f}", 100 * row.noise) : "?",
+                          verified_cell(row)});
 }
 
 std::string ceilings_line(std::string_view when, const Roof& roof) {
@@ -106,7 +115,9 @@ nlohmann::json to_json(const Row& row) {
           {"ring_entries", row.mount.n_entries},
           {"ring_read_bytes", row.mount.cold_bytes},
           {"verified_whole", row.mount.checked.n_whole},
-          {"verified_sampled", row.mount.checked.n_sampled}};
+          {"verified_sampled", row.mount.checked.n_sampled},
+          {"verified_rows", row.mount.checked.n_rows},
+          {"witness", row.witness.empty() ? nlohmann::json() : nlohmann::json(row.witness)}};
 }
 
 nlohmann::json to_json(const Roof& roof) {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
-#include "base/clock.h"
 #include "lab/bytes.h"
 #include "lab/plan.h"
+#include "lab/poison.h"
 #include "tensor/format.h"
 
 namespace millrace::lab {
@@ -13,6 +14,8 @@ namespace {
 
 constexpr size_t kLine = 64;
 constexpr size_t kMaxEntries = size_t{1} << 17;  // bounds the calls' own bytes
+// Contents that the case fills: two at least, then as many as this; a second or so of drawing.
+constexpr size_t kFillBytes = size_t{64} << 20;
 constexpr size_t kMaxBases = 64;
 constexpr std::string_view kPlain = "plain";
 
@@ -68,24 +71,29 @@ Result<Ring> Ring::make(const Op& op, const Case& problem, std::span<const Varia
     ring.memory_bytes_ += round_up(ring.weight_bytes(layout));
   ring.memory_bytes_ += variants.size() * sizeof(ArgsBox);
   // What the definition reads: a gather reads few rows of a large table.
+  ring.fill_bytes_ = std::max<size_t>(1, inputs);
   const auto floor_bytes = static_cast<size_t>(problem.floor.read_bytes);
   ring.entry_bytes_ = std::max<size_t>(1, floor_bytes > 0 ? std::min(floor_bytes, inputs) : inputs);
   MILLRACE_TRY(ring.add_base());
   Team alone(1);
-  MILLRACE_TRY(ring.grow(1, 0, alone));
+  MILLRACE_TRY(ring.grow(1, alone));
   return ring;
 }
 
 size_t Ring::entries_for(size_t cold_bytes, size_t memory_bytes) const {
   const size_t wanted = (cold_bytes + entry_bytes_ - 1) / entry_bytes_;
-  return std::clamp<size_t>(std::min(wanted, memory_bytes / memory_bytes_), 1, kMaxEntries);
+  return std::clamp<size_t>(std::min(wanted, memory_bytes / memory_bytes_), 2, kMaxEntries);
 }
 
-Status Ring::grow(size_t n_entries, double fill_seconds, Team& team) {
-  const int64_t start_ns = now_ns();
-  const auto limit_ns = static_cast<int64_t>(fill_seconds * 1e9);
-  while (bases_.size() < std::min(n_entries, kMaxBases) && now_ns() - start_ns < limit_ns)
-    MILLRACE_TRY(add_base());
+// A function of the shape, never of the clock: what is verified must not depend on how busy the
+// machine was.
+size_t Ring::n_bases_for(size_t n_entries) const {
+  const size_t most = std::clamp<size_t>(kFillBytes / fill_bytes_, 2, kMaxBases);
+  return std::min(n_entries, most);
+}
+
+Status Ring::grow(size_t n_entries, Team& team) {
+  while (bases_.size() < n_bases_for(n_entries)) MILLRACE_TRY(add_base());
   MILLRACE_TRY(allocate(n_entries));
   team.run([&](Lane& lane) {
     const Share mine = share_of(static_cast<int64_t>(n_entries_), lane.index, lane.count);
@@ -125,6 +133,8 @@ Status Ring::add_base() {
 
 Status Ring::allocate(size_t n_entries) {
   n_entries_ = n_entries;
+  content_.resize(n_entries);
+  std::iota(content_.begin(), content_.end(), 0);
   slabs_.clear();
   for (size_t i = 0; i < case_.ports.size(); ++i) {
     const bool is_weight = static_cast<int>(i) == weight_;
@@ -138,17 +148,41 @@ Status Ring::allocate(size_t n_entries) {
 }
 
 const std::byte* Ring::original(size_t entry, size_t port) const {
-  const std::byte* base = bases_[entry % bases_.size()][port].data();
+  const size_t content = content_[entry];
+  const std::byte* base = bases_[content % bases_.size()][port].data();
   const size_t bytes = bytes_of(case_.ports[port]);
-  if (static_cast<int>(port) != weight_ || entry < bases_.size() || bytes == 0) return base;
+  if (static_cast<int>(port) != weight_ || content < bases_.size() || bytes == 0) return base;
   // Evenly spread over the weight, so that no two entries of a base are alike.
   const size_t block = block_bytes(case_.ports[port]), n_blocks = bytes / block;
   const size_t step = std::max<size_t>(1, n_blocks * bases_.size() / n_entries_);
-  return base + entry / bases_.size() * step % n_blocks * block;
+  return base + content / bases_.size() * step % n_blocks * block;
 }
 
-size_t Ring::original_of(size_t entry) const {
-  return weight_ >= 0 ? entry : entry % bases_.size();
+size_t Ring::original_of(size_t content) const {
+  return weight_ >= 0 ? content : content % bases_.size();
+}
+
+size_t Ring::partner_of(size_t entry, Rng& rng) const {
+  const size_t first = rng.below(n_entries_);
+  for (size_t i = 0; i < n_entries_; ++i) {
+    const size_t other = (first + i) % n_entries_;
+    if (original_of(content_[other]) != original_of(content_[entry])) return other;
+  }
+  return entry;
+}
+
+void Ring::exchange(size_t a, size_t b) {
+  std::vector<std::byte> kept;
+  const auto swap_in = [&](const Slab& slab) {
+    kept.assign(slab.at(a), slab.at(a) + slab.stride);
+    stream_copy(slab.at(a), slab.at(b), slab.stride);
+    stream_copy(slab.at(b), kept.data(), slab.stride);
+  };
+  for (size_t i = 0; i < slabs_.size(); ++i)
+    if (case_.ports[i].role != Role::out && static_cast<int>(i) != weight_) swap_in(slabs_[i]);
+  if (weight_ >= 0)
+    for (const auto& [layout, slab] : weights_) swap_in(slab);
+  relabel(a, b);
 }
 
 void Ring::copy_inputs(size_t entry) {
@@ -197,11 +231,9 @@ void Ring::reset_entry(size_t entry, bool cold) {
     if (!is_output(case_.ports[i].role)) continue;
     const size_t bytes = slabs_[i].stride;
     std::byte* dst = slabs_[i].at(entry);
-    if (case_.ports[i].role == Role::out && cold)
-      stream_fill(dst, bytes, kPoison);
-    else if (case_.ports[i].role == Role::out)
-      std::memset(dst, static_cast<int>(kPoison), bytes);
-    else if (cold && bytes == bases_[entry % bases_.size()][i].bytes())
+    if (case_.ports[i].role == Role::out)
+      poison(case_.ports[i], {dst, bytes}, poison_salt(seed_, n_resets_, entry, i), cold);
+    else if (cold && bytes == bases_[content_[entry] % bases_.size()][i].bytes())
       stream_copy(dst, original(entry, i), bytes);
     else
       copy_bytes(dst, original(entry, i), bytes_of(case_.ports[i]));
@@ -209,6 +241,7 @@ void Ring::reset_entry(size_t entry, bool cold) {
 }
 
 void Ring::reset(size_t begin, size_t end, bool cold, Team& team) {
+  ++n_resets_;
   team.run([&](Lane& lane) {
     const Share mine = share_of(static_cast<int64_t>(end - begin), lane.index, lane.count);
     for (int64_t i = mine.begin; i < mine.end; ++i)

@@ -1,10 +1,13 @@
 // Verifying a ring before and while it is timed. The rule:
-//  - the first variant of each numerics class runs over the whole ring and is compared with the
-//    reference within the case's tolerance: every entry and row when that fits the time given, else
-//    evenly spread rows of the first entry and one row of as many entries as fit;
-//  - entries that repeat an earlier entry's content must give its bits;
+//  - the first variant of each numerics class runs over the whole ring. Rows of it are compared
+//    with the reference within the case's tolerance, and bit for bit with the class's witness
+//    (lab/witness.h) where it has one: every entry and row, or where that is too much work, rows
+//    spread over the first entry and a row of others. Which ones follows from the shape alone,
+//    never from the clock;
+//  - contents that repeat an earlier one must give its bits;
 //  - every other variant of the class must give the same bits on every entry;
-//  - the hash of each entry's output is kept, and every timed call must give it again.
+//  - the hash of each content's output is kept, and every timed call must give it again, at
+//    whichever address the content lies by then.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +25,17 @@ struct Checked {
   size_t n_entries = 0;
   size_t n_whole = 0;    // entries compared with the reference in full
   size_t n_sampled = 0;  // entries of which some rows were
+  size_t n_rows = 0;     // rows compared, of all entries; calls where the op has no rows
 };
 
 class RingCheck {
  public:
-  // seconds: about how long the reference may take for each class.
-  RingCheck(Ring& ring, Team& team, double seconds) : ring_(ring), team_(team), seconds_(seconds) {}
+  RingCheck(Ring& ring, Team& team) : ring_(ring), team_(team) {}
 
   // Verifies what `pass` (one call of the variant on every entry, whose outputs were reset) leaves
   // in the ring; what it returns is its time in nanoseconds.
   Result<int64_t> verify(const Variant& variant, const std::function<Result<int64_t>()>& pass);
-  // After a timed run: entries [begin, end) hold the verified bits of the variant's class.
+  // After a timed run: entries [begin, end) hold the verified bits of their contents.
   Status check(const Variant& variant, size_t begin, size_t end);
 
   const Checked& checked() const { return checked_; }
@@ -45,16 +48,14 @@ class RingCheck {
   };
 
   Hashes hash_entries(size_t begin, size_t end);
-  Status same_bits(const Variant& variant, const Hashes& got, size_t begin, const Hashes& want);
+  Status same_bits(const Variant& variant, const Hashes& got, size_t begin);
   Status check_repeats(const Variant& variant, const Hashes& hashes);
-  std::vector<Unit> plan(double unit_seconds, bool by_row);
-  Status check_units(const std::vector<Unit>& units);
-  Status check_against_reference();
+  std::vector<Unit> plan();
+  Status check_units(const Variant& variant, const std::vector<Unit>& units);
 
   Ring& ring_;
   Team& team_;
-  const double seconds_;
-  std::map<std::string_view, Hashes> verified_;  // by numerics class
+  std::map<std::string_view, Hashes> verified_;  // by numerics class, [content]
   Checked checked_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lab/witness.h"
+
 namespace millrace::lab {
 namespace {
 
@@ -94,6 +96,14 @@ Row row_of(const CaseRun& run, const Series& s) {
   return row;
 }
 
+std::string witness_name(const CaseRun& run, const Target& target, const Variant& variant) {
+  const Variant* witness = witness_for(*run.op, run.problem, variant);
+  if (witness == nullptr)
+    witness = peer_for(*run.op, run.problem, variant,
+                       [&](const Variant& other) { return target.has(other); });
+  return witness == nullptr ? "" : std::string(witness->name);
+}
+
 }  // namespace
 
 std::vector<Row> rows_of(const CaseRun& run, const Target& target, const Roof& roof) {
@@ -101,6 +111,7 @@ std::vector<Row> rows_of(const CaseRun& run, const Target& target, const Roof& r
   for (const Series& s : run.series) {
     Row& row = rows.emplace_back(row_of(run, s));
     row.n_lanes = target.n_lanes();
+    row.witness = witness_name(run, target, *s.variant);
     const bool from_memory =
         is_cold(row.mode) || row.bytes > static_cast<double>(target.cache_bytes());
     apply_ceilings(row, run.problem.floor, s, roof, run.probes_of(s.mode), from_memory);

@@ -37,6 +37,7 @@ struct Row {
   std::string bound;
   double noise = 0;  // A/A, as a log-ratio
   MountInfo mount;
+  std::string witness;  // whose bits they are; empty: the tolerance alone decided
 };
 
 std::vector<Row> rows_of(const CaseRun& run, const Target& target, const Roof& roof);

@@ -1,11 +1,10 @@
 #include "lab/runner.h"
 
 #include <array>
-#include <cstring>
 #include <map>
 
 #include "exec/program.h"
-#include "lab/bytes.h"
+#include "lab/poison.h"
 #include "lab/target.h"
 
 namespace millrace::lab {
@@ -29,10 +28,9 @@ class CpuRunner : public Runner {
     program.add(instance.op(), variant, args);
     Team& team = team_of(n_lanes);
     MILLRACE_TRY(program.prepare(team.size()));
-    // A workspace holds what earlier calls left there: a variant may not count on zeros.
+    // A workspace holds what earlier calls left there: a variant may count on nothing.
     const HostBuffer& workspace = program.workspace();
-    if (workspace.bytes() > 0)
-      std::memset(workspace.data(), static_cast<int>(kPoison), workspace.bytes());
+    poison_workspace({workspace.data(), workspace.bytes()}, poison_salt(0, n_runs_++));
     return program.run(team);
   }
 
@@ -45,6 +43,7 @@ class CpuRunner : public Runner {
 
   const Machine& machine_;
   std::map<int, std::unique_ptr<Team>> teams_;
+  uint64_t n_runs_ = 0;
 };
 
 }  // namespace

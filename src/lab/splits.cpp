@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lab/bytes.h"
+#include "lab/poison.h"
 #include "memory/host.h"
 #include "tensor/format.h"
 
@@ -80,7 +81,7 @@ class Lanes {
     if (bytes > workspace_.bytes()) {
       MILLRACE_ASSIGN(workspace_, HostBuffer::make(bytes));
     }
-    if (bytes > 0) std::memset(workspace_.data(), static_cast<int>(kPoison), bytes);
+    millrace::lab::poison_workspace({workspace_.data(), bytes}, poison_salt(1, n_runs_++));
     return {};
   }
   bool is_blank() const {
@@ -100,6 +101,7 @@ class Lanes {
   const ArgsBox& args_;
   std::vector<Output> outputs_;
   HostBuffer workspace_;
+  uint64_t n_runs_ = 0;
 };
 
 // Of two lanes that cut at k units the second writes something while k is below their number.

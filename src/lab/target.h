@@ -52,15 +52,15 @@ class Rig {
  public:
   virtual ~Rig() = default;
   virtual const MountInfo& info() const = 0;
-  // One sample of a variant (by its place in the mounted list): microseconds a call. Outputs are
-  // poisoned before and must hold the verified bits after.
+  // One sample of a variant (by its place in the mounted list): microseconds a call. Before it, one
+  // entry at least gets the content of another, outputs get poison, and at every other sample,
+  // drawn at random, the workspace does; after it, outputs must hold the bits verified for what lay
+  // in their entries.
   virtual Result<double> time_us(size_t variant, std::string_view mode) = 0;
 };
 
 struct MountOptions {
   double sample_seconds = 0.01;  // about how long one sample should last
-  double verify_seconds = 1.0;   // about how long the reference may take
-  double fill_seconds = 0.5;     // and filling the inputs
   uint64_t seed = 1;
 };
 
@@ -79,7 +79,8 @@ class Target {
   // What the ceilings that bound such a case are at this moment, to pair with samples taken next to
   // it. Null where a target's ceilings do not move.
   virtual std::optional<Roof> probe_roof(const Floor& /*of*/) { return std::nullopt; }
-  // Builds what the case needs, runs every variant over it and verifies the results.
+  // Builds what the case needs, runs every variant over it and verifies the results. How much of
+  // them is compared follows from the case alone (lab/ring_check.h).
   virtual Result<std::unique_ptr<Rig>> mount(const Op& op, const Case& problem,
                                              std::span<const Variant* const> variants,
                                              const MountOptions& options) = 0;

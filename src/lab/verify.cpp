@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 
 #include "exec/program.h"
 #include "lab/bytes.h"
 #include "lab/compare.h"
+#include "lab/plan.h"
 #include "lab/splits.h"
+#include "lab/witness.h"
 #include "tensor/format.h"
 
 namespace millrace::lab {
@@ -90,15 +93,21 @@ struct Expected {
   std::vector<std::vector<double>> magnitudes;
 };
 
+// Runs a reference or a witness: on the host, by one lane.
+Status run_alone(Instance& it, const Variant& variant) {
+  MILLRACE_ASSIGN(const ArgsBox args, it.args_for(variant));
+  Program program;
+  program.add(it.op(), variant, args);
+  MILLRACE_TRY(program.prepare(1));
+  Team alone(1);
+  return program.run(alone);
+}
+
 Result<Expected> expect(Instance& it) {
   const Variant& reference = reference_of(it.op());
   MILLRACE_ASSIGN(const ArgsBox args, it.args_for(reference));
   MILLRACE_TRY(it.op().validate(args.bytes));
-  Program program;
-  program.add(it.op(), reference, args);
-  MILLRACE_TRY(program.prepare(1));
-  Team alone(1);
-  MILLRACE_TRY(program.run(alone));
+  MILLRACE_TRY(run_alone(it, reference));
   Expected expected;
   expected.outputs = outputs_of(it);
   for (size_t i = 0; i < it.problem().ports.size(); ++i) {
@@ -146,6 +155,34 @@ Status check_class(const Trial& trial, Instance& whole, const std::vector<Bytes>
   return {};
 }
 
+// And from the witness of the class. On a device a NaN has bits of its own.
+Status check_witness(const Trial& trial, Instance& whole, const std::vector<Bytes>& expected) {
+  const Variant* witness = witness_for(trial.op, trial.problem, trial.variant);
+  if (witness == nullptr || witness->numerics == kReference) return {};  // conformance asks it
+  whole.reset_outputs();
+  MILLRACE_TRY(run_alone(whole, *witness));
+  if (trial.runner.device() == "cpu")
+    return same_bytes(outputs_of(whole), expected, fmt::format("witness {}", witness->name));
+  const auto& ports = whole.problem().ports;
+  for (size_t i = 0, out = 0; i < ports.size(); ++i) {
+    if (!is_output(ports[i].role)) continue;
+    const Status same =
+        compare(ports[i], expected[out++].data(), whole.port(i), {.exact = true}, {});
+    if (!same.ok()) return error(same.code(), "witness {}: {}", witness->name, same.message());
+  }
+  return {};
+}
+
+// The same bits for content that lies where other content lay when it was first called: nothing is
+// remembered by address. Ends the use of `whole` as it was.
+Status check_memory(const Trial& trial, Instance& whole) {
+  whole.refill(trial.seed + 1);
+  MILLRACE_TRY(trial.runner.run(whole, trial.variant, 2));
+  MILLRACE_ASSIGN(Instance fresh, Instance::make(trial.op, trial.problem, trial.seed + 1));
+  MILLRACE_TRY(trial.runner.run(fresh, trial.variant, 2));
+  return same_bytes(outputs_of(whole), outputs_of(fresh), "new inputs at the address of others");
+}
+
 std::vector<std::vector<int64_t>> sub_batches(int64_t n_rows, uint64_t seed) {
   Rng rng(seed, 77);
   std::vector<std::vector<int64_t>> out = {{0}, {n_rows - 1}};
@@ -160,12 +197,40 @@ std::vector<std::vector<int64_t>> sub_batches(int64_t n_rows, uint64_t seed) {
   return out;
 }
 
+// One row of a batch against the reference, and against the witness bit for bit.
+Status check_row(const Trial& trial, const Instance& whole, int64_t row) {
+  MILLRACE_ASSIGN(Instance part, Instance::make(trial.op, whole.problem().with_rows(1), 1));
+  take_rows(whole, part, {row});
+  part.derive();
+  MILLRACE_ASSIGN(const Expected expected, expect(part));
+  const Variant* witness = witness_for(trial.op, trial.problem, trial.variant);
+  if (witness != nullptr && witness->numerics == kReference) witness = nullptr;  // compared below
+  if (witness != nullptr) {
+    part.reset_outputs();
+    MILLRACE_TRY(run_alone(part, *witness));
+  }
+  const auto& ports = part.problem().ports;
+  for (size_t i = 0, out = 0; i < ports.size(); ++i) {
+    if (!is_output(ports[i].role)) continue;
+    const std::byte* got = whole.port(i) + static_cast<size_t>(row) * row_bytes(ports[i]);
+    MILLRACE_TRY(compare(ports[i], got, expected.outputs[out].data(), part.problem().tolerance,
+                         expected.magnitudes[out]));
+    ++out;
+    if (witness == nullptr) continue;
+    const Status same = compare(ports[i], got, part.port(i), {.exact = true}, {});
+    if (!same.ok()) return error(same.code(), "witness {}: {}", witness->name, same.message());
+  }
+  return {};
+}
+
 }  // namespace
 
+bool takes(const Variant& variant, const Case& problem) {
+  return variant.takes == nullptr || variant.takes(shape_of(problem).bytes);
+}
+
 bool takes(const Variant& variant, Instance& instance) {
-  // The shape and types decide, so plain pointers do: packing for a variant that declines is waste.
-  const auto args = instance.args_for(reference_of(instance.op()));
-  return args.ok() && (variant.takes == nullptr || variant.takes(args.value().bytes));
+  return takes(variant, instance.problem());
 }
 
 Status check_conformance(const Trial& trial) {
@@ -183,11 +248,24 @@ Status check_promise1(const Trial& trial) {
   const std::vector<Bytes> expected = outputs_of(whole);
   MILLRACE_TRY(check_lanes(trial, whole, expected));
   MILLRACE_TRY(check_class(trial, whole, expected));
+  MILLRACE_TRY(check_witness(trial, whole, expected));
   MILLRACE_TRY(check_splits(trial, whole, expected));
-  if (!trial.problem.with_rows || trial.problem.n_rows < 1) return {};
   whole.reset_outputs();
-  for (const auto& from : sub_batches(trial.problem.n_rows, trial.seed))
-    MILLRACE_TRY(check_rows(trial, whole, expected, from));
+  if (trial.problem.with_rows && trial.problem.n_rows >= 1)
+    for (const auto& from : sub_batches(trial.problem.n_rows, trial.seed))
+      MILLRACE_TRY(check_rows(trial, whole, expected, from));
+  return check_memory(trial, whole);
+}
+
+Status check_timed(const Trial& trial) {
+  if (!trial.problem.with_rows || trial.problem.n_rows < 1) return check_conformance(trial);
+  MILLRACE_ASSIGN(Instance whole, Instance::make(trial.op, trial.problem, trial.seed));
+  MILLRACE_TRY(trial.runner.run(whole, trial.variant, 2));
+  MILLRACE_TRY(whole.check_untouched());
+  for (const int64_t row : std::set{int64_t{0}, trial.problem.n_rows - 1}) {
+    const Status status = check_row(trial, whole, row);
+    if (!status.ok()) return error(status.code(), "row {}: {}", row, status.message());
+  }
   return {};
 }
 

@@ -35,6 +35,7 @@ inline Fill fill_of(const Problem& p, DType type, long long elems) {
 inline Case make_case(const Problem& p) {
   const long long elems = p.n_rows * p.n, b_elems = p.bias ? p.n : elems;
   Case c;
+  c.hostile = p.hostile;
   c.name = name_of(p);
   c.ports = {
       {.name = "a",

@@ -36,6 +36,7 @@ inline Fill fill_of(std::string_view data, long long elems) {
 
 inline Case make_case(const Problem& p) {
   Case c;
+  c.hostile = p.data == "hostile";
   c.name = fmt::format("{}x{}{}{}", p.n_rows, p.n, p.data == "normal" ? "" : "_",
                        p.data == "normal" ? "" : p.data);
   c.ports = {

@@ -253,15 +253,16 @@ Seen seen_of(const Problem& p) {
 }
 
 // A score is a chain of head_dim roundings relative to scale * sum |q k|, below 4 * sqrt(head_dim)
-// here, and acts on numerator and denominator; then up to 256 roundings in a chunk and three a
-// fold. On tensor cores the weights are rounded to bf16 (a relative 2^-9, twice), and so is the
-// output.
-Tolerance tolerance_of(const Problem& p) {
+// here, and its weight is off by as much; on tensor cores the weights are rounded to bf16 besides
+// (a relative 2^-9). The sums have up to 256 roundings in a chunk, numerator and denominator, and
+// three a fold.
+reference::Errors errors_of(const Problem& p) {
   const auto dim = static_cast<double>(p.head_dim);
   const double folds = 3.0 * static_cast<double>(p.ctx / kChunkTokens);
-  double eps = (8 * dim * std::sqrt(dim) + 320 + folds) * 0x1p-24;
-  if (p.q_type == DType::bf16) eps += 0x1p-7;
-  return {.eps = eps, .abs = 1e-12};
+  reference::Errors errors{.of_sums = (320 + folds) * 0x1p-24,
+                           .of_weights = (4 * dim * std::sqrt(dim) + 8) * 0x1p-24};
+  if (p.q_type == DType::bf16) errors.of_weights += 0x1p-9;
+  return errors;
 }
 
 // SmolLM2-135M, Qwen3-0.6B and a windowed layer of Gemma 3 1B on a CPU; Qwen3-0.6B on a GPU, where
@@ -401,12 +402,13 @@ Case make_case(const Problem& given) {
                        p.gap != 0 ? "_strided" : "", p.page_gap != 0 ? "_apart" : "",
                        p.hostile ? "_hostile" : "",
                        given.n_shares == 0 ? "" : fmt::format("_shares{}", p.n_shares));
+  c.hostile = p.hostile;
   c.ports = ports_of(p);
   c.floor = floor_of(bind_rows(c, p, args_of, make_case), seen_of(p));
-  c.tolerance = tolerance_of(p);
+  c.tolerance = {.eps = 1, .abs = 1e-12};  // the magnitudes are the bounds
   if (p.n_shares != 0) c.derive = [p](std::span<void* const> ports) { derive_list(p, ports); };
-  c.magnitude = [](const ArgsBox& box, size_t, std::span<double> out) {
-    reference::magnitudes(*reinterpret_cast<const Args*>(box.bytes), out);
+  c.magnitude = [errors = errors_of(p)](const ArgsBox& box, size_t, std::span<double> out) {
+    reference::magnitudes(*reinterpret_cast<const Args*>(box.bytes), errors, out);
   };
   return c;
 }

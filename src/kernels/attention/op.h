@@ -44,10 +44,18 @@ std::span<const Variant> variants();
 
 namespace reference {
 Status run(const Args& args, Exec& exec);
-// The output with |v| in place of v, one per element of out: the magnitude that rounding errors are
-// relative to.
-void magnitudes(const Args& args, std::span<double> out);
+// What roundings are relative to: those of the sums to sum p |v|; those of the weights p to
+// sum p |v - out|, since a weight counts in the denominator too. Each as often as it is off by, one
+// bound per element of out.
+struct Errors {
+  double of_sums, of_weights;
+};
+void magnitudes(const Args& args, const Errors& errors, std::span<double> out);
 }  // namespace reference
+namespace plain {  // the witness of cpu.attention.chunk256
+bool takes(const Args& args);
+Status run(const Args& args, Exec& exec);
+}  // namespace plain
 namespace avx2 {
 Status run(const Args& args, Exec& exec);
 }

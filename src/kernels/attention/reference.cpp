@@ -55,8 +55,9 @@ std::vector<double> softmax(const Args& a, long long r, long long h, long long g
   return p;
 }
 
-// One head of one row, into out[head_dim]; `absolute` takes |v| for v.
-void head(const Args& a, long long r, long long h, bool absolute, std::span<double> out) {
+// One head of one row, into out[head_dim]: the sum of p * of(v, d).
+template <class Of>
+void head(const Args& a, long long r, long long h, std::span<double> out, Of of) {
   std::fill(out.begin(), out.end(), 0.0);
   if (a.positions[r] < 0) return;
   const long long g = h / (a.n_heads / a.n_kv_heads);
@@ -66,7 +67,7 @@ void head(const Args& a, long long r, long long h, bool absolute, std::span<doub
     const long long row = at.block + at.place * a.head_dim;
     for (size_t d = 0; d < out.size(); ++d) {
       const double v = load_element(a.kv_type, a.v_pages, row + static_cast<long long>(d));
-      out[d] += p[i] * (absolute ? std::fabs(v) : v);
+      out[d] += p[i] * of(v, d);
     }
   }
 }
@@ -77,7 +78,7 @@ Status run(const Args& a, Exec& exec) {
   std::vector<double> out(static_cast<size_t>(a.head_dim));
   const Share items = exec.share(a.n_rows * a.n_heads);
   for (long long i = items.begin; i < items.end; ++i) {
-    head(a, i / a.n_heads, i % a.n_heads, false, out);
+    head(a, i / a.n_heads, i % a.n_heads, out, [](double v, size_t) { return v; });
     for (size_t d = 0; d < out.size(); ++d)
       store_element(a.q_type, a.out, i * a.head_dim + static_cast<long long>(d),
                     static_cast<float>(out[d]));
@@ -85,10 +86,16 @@ Status run(const Args& a, Exec& exec) {
   return {};
 }
 
-void magnitudes(const Args& a, std::span<double> out) {
+void magnitudes(const Args& a, const Errors& errors, std::span<double> out) {
   const auto dim = static_cast<size_t>(a.head_dim);
-  for (long long i = 0; i < a.n_rows * a.n_heads; ++i)
-    head(a, i / a.n_heads, i % a.n_heads, true, out.subspan(static_cast<size_t>(i) * dim, dim));
+  std::vector<double> y(dim);
+  for (long long i = 0; i < a.n_rows * a.n_heads; ++i) {
+    head(a, i / a.n_heads, i % a.n_heads, y, [](double v, size_t) { return v; });
+    head(a, i / a.n_heads, i % a.n_heads, out.subspan(static_cast<size_t>(i) * dim, dim),
+         [&](double v, size_t d) {
+           return errors.of_sums * std::fabs(v) + errors.of_weights * std::fabs(v - y[d]);
+         });
+  }
 }
 
 }  // namespace millrace::attention::reference

@@ -60,6 +60,17 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+constexpr std::array kWitnesses = {
+    Variant{.name = "plain",
+            .numerics = kChunk256,
+            .takes = erase_takes<Args, plain::takes>,
+            .run = erase_run<Args, plain::run>},
+};
+
+std::span<const Variant> witnesses() {
+  return kWitnesses;
+}
+
 Status validate_shape(const Args& a) {
   if (a.n_rows < 0 || a.n_heads < 1 || a.n_kv_heads < 1 || a.n_heads % a.n_kv_heads != 0)
     return error(Code::invalid_argument,
@@ -132,6 +143,7 @@ std::span<const Variant> variants() {
 
 const Op kOp = {.name = "attention",
                 .variants = variants,
+                .witnesses = witnesses,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,

@@ -40,6 +40,7 @@ inline Fill fill_table(const Problem& p) {
 
 inline Case make_case(const Problem& p) {
   Case c;
+  c.hostile = p.hostile;
   c.name = fmt::format("{}x{}_of_{}_{}{}{}", p.n_rows, p.n, p.n_vocab, name_of(p.type),
                        p.scale != 1 ? "_scaled" : "", p.hostile ? "_hostile" : "");
   c.ports = {

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "kernels/expert_matmul/choices.h"
 #include "kernels/expert_matmul/floor.h"
+#include "kernels/matmul/op.h"
 #include "kernels/quantize/op.h"
 
 namespace millrace::expert_matmul {
@@ -36,10 +38,18 @@ Fill fill_weight(const Problem& p) {
   return is_block_format(p.w_type) ? fill_blocks(p.w_type, elems) : fill_normal(p.w_type, elems);
 }
 
-// Every choice's outputs are sums of k products of about one; the reference adds in f64.
+// Every choice is a product of matmul's, with its bound.
 Tolerance tolerance_of(const Problem& p) {
-  const auto k = static_cast<double>(p.k);
-  return {.eps = 1e-5, .abs = k * (is_block_format(p.w_type) ? 0x1p-18 : 0x1p-20)};
+  return {.eps = matmul::reference::chain_error(p.k, p.x_type()),
+          .abs = static_cast<double>(p.k) * 0x1p-128};
+}
+
+void magnitude(const ArgsBox& box, size_t, std::span<double> out) {
+  const Args& a = *reinterpret_cast<const Args*>(box.bytes);
+  const auto n = static_cast<size_t>(a.n);
+  for (long long choice = 0; choice < a.n_rows * a.n_used; ++choice)
+    matmul::reference::magnitudes(product_of(a, choice),
+                                  out.subspan(static_cast<size_t>(choice) * n, n));
 }
 
 Case make_case(const Problem& p) {
@@ -84,6 +94,7 @@ Case make_case(const Problem& p) {
   void* const none[4] = {};
   c.floor = floor_of(args_of(none));
   c.tolerance = tolerance_of(p);
+  c.magnitude = magnitude;
   c.n_rows = p.n_rows;
   c.with_rows = [p](int64_t rows) {
     Problem q = p;

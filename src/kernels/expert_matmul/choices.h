@@ -48,6 +48,16 @@ inline matmul::Args tiles_of(const Args& a, long long n_rows, long long n_tiles)
   return m;
 }
 
+// One choice alone, over plain weights.
+inline matmul::Args product_of(const Args& a, long long choice) {
+  matmul::Args m = tiles_of(a, 1, a.n / kOutputs);
+  m.w = static_cast<const std::byte*>(a.w) +
+        static_cast<size_t>(a.experts[choice]) * bytes_of(a.w_type, a.n * a.k);
+  m.x = x_of(a, choice);
+  m.y = a.y + choice * a.n;
+  return m;
+}
+
 // What a lane needs for two rows and more, in bytes from the beginning of its part of the
 // workspace.
 struct LaneSpace {

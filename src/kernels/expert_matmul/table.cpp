@@ -87,17 +87,11 @@ Status run(const Args& a, Exec& exec) {
   return LaneProducts(a, exec, stack_layout(kPacking), kMatmul).run();
 }
 
-// Every choice by itself.
-Status run_reference(const Args& a, Exec& exec) {
-  const size_t expert_bytes = bytes_of(a.w_type, a.n * a.k);
-  for (long long choice = 0; choice < a.n_rows * a.n_used; ++choice) {
-    matmul::Args m = tiles_of(a, 1, a.n / kOutputs);
-    m.w =
-        static_cast<const std::byte*>(a.w) + static_cast<size_t>(a.experts[choice]) * expert_bytes;
-    m.x = x_of(a, choice);
-    m.y = a.y + choice * a.n;
-    MILLRACE_TRY(matmul::reference::run(m, exec));
-  }
+// Every choice by itself, over the file's rows.
+template <Matmul kMatmul>
+Status run_plain(const Args& a, Exec& exec) {
+  for (long long choice = 0; choice < a.n_rows * a.n_used; ++choice)
+    MILLRACE_TRY(kMatmul(product_of(a, choice), exec));
   return {};
 }
 
@@ -122,8 +116,33 @@ constexpr std::array kVariants = {
     make_variant<matmul::avx512::run_floats, kFloats>("avx512_floats", Isa::avx512, matmul::kF32),
     make_variant<matmul::avx2::run_floats, kFloats>("avx2_floats", Isa::avx2, matmul::kF32),
     make_variant<matmul::scalar::run, kPlain>("scalar", Isa::generic, matmul::kI8B32),
-    Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, run_reference>},
+    Variant{.name = "reference",
+            .numerics = kReference,
+            .run = erase_run<Args, run_plain<matmul::reference::run>>},
 };
+
+// What matmul's witnesses take.
+bool takes_blocks(const Args& a) {
+  return matmul::scalar::takes(stack_of(a));
+}
+bool takes_floats(const Args& a) {
+  return matmul::plain::takes(stack_of(a));
+}
+
+constexpr std::array kWitnesses = {
+    Variant{.name = "plain_blocks",
+            .numerics = matmul::kI8B32,
+            .takes = erase_takes<Args, takes_blocks>,
+            .run = erase_run<Args, run_plain<matmul::scalar::run>>},
+    Variant{.name = "plain_floats",
+            .numerics = matmul::kF32,
+            .takes = erase_takes<Args, takes_floats>,
+            .run = erase_run<Args, run_plain<matmul::plain::run>>},
+};
+
+std::span<const Variant> witnesses() {
+  return kWitnesses;
+}
 
 int64_t grain(const void*) {
   return kOutputs;
@@ -160,6 +179,7 @@ std::span<const Variant> variants() {
 
 const Op kOp = {.name = "expert_matmul",
                 .variants = variants,
+                .witnesses = witnesses,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,

@@ -24,6 +24,9 @@ inline float weight_sum(const Args& a, long long row) {
 namespace reference {
 Status run(const Args& args, Exec& exec);
 }
+namespace plain {  // the witness
+Status run(const Args& args, Exec& exec);
+}
 namespace avx2 {
 Status run(const Args& args, Exec& exec);
 }

@@ -20,6 +20,16 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+constexpr std::array kWitnesses = {
+    Variant{.name = "plain",
+            .numerics = "cpu.expert_sum.ascending",
+            .run = erase_run<Args, plain::run>},
+};
+
+std::span<const Variant> witnesses() {
+  return kWitnesses;
+}
+
 int64_t grain(const void*) {
   return 16;
 }
@@ -46,6 +56,7 @@ std::span<const Variant> variants() {
 
 const Op kOp = {.name = "expert_sum",
                 .variants = variants,
+                .witnesses = witnesses,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,

@@ -22,6 +22,9 @@ Status run(const Args& args, Exec& exec);
 // For each output what a rounding counts for: |y| as often as gelu's error bound has roundings.
 void magnitudes(const Args& args, std::span<double> out);
 }  // namespace reference
+namespace plain {  // the witness of both classes
+Status run(const Args& args, Exec& exec);
+}
 namespace avx2 {
 Status run(const Args& args, Exec& exec);
 }

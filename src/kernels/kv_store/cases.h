@@ -92,6 +92,7 @@ inline Args args_of(const Problem& p, std::span<void* const> ptr) {
 // exact, so conformance compares every byte of the cache, and says all that promise 1 would.
 inline Case make_case(const Problem& p) {
   Case c;
+  c.hostile = p.hostile;
   c.name = fmt::format("{}x{}x{}_page{}_{}_{}{}{}{}{}{}", p.n_rows, p.n_kv_heads, p.head_dim,
                        p.page_tokens, name_of(p.x_type), name_of(p.kv_type),
                        p.scattered ? "" : "_run", p.gap != 0 ? "_strided" : "",

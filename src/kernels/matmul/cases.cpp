@@ -10,6 +10,7 @@
 
 #include "base/small_float.h"
 #include "kernels/matmul/floor.h"
+#include "kernels/matmul/op.h"
 #include "kernels/quantize/row.h"
 #include "tensor/block_parts.h"
 #include "tensor/codec.h"
@@ -86,60 +87,9 @@ Fill fill_x(const Problem& p) {
   return p.hostile ? fill_hostile_floats(p.x_type, elems) : fill_normal(p.x_type, elems);
 }
 
-// |weight| of row o, a product and its minimum taken apart: they may cancel, their roundings do
-// not.
-std::vector<double> weight_magnitudes(const Args& a, long long o) {
-  std::vector<double> out(static_cast<size_t>(a.k));
-  const auto* row =
-      static_cast<const char*>(a.w) + o * static_cast<long long>(bytes_of(a.w_type, a.k));
-  if (!is_block_format(a.w_type)) {
-    std::vector<float> w(out.size());
-    decode(a.w_type, row, w.data(), a.k);
-    for (size_t i = 0; i < w.size(); ++i) out[i] = std::fabs(w[i]);
-    return out;
-  }
-  const BlockShape& shape = block_shape(a.w_type);
-  BlockParts parts;
-  for (long long b = 0; b < a.k / shape.elems; ++b) {
-    unpack_block(a.w_type, row + b * format_of(a.w_type).block_bytes, parts);
-    const double d = std::fabs(f16_to_f32(parts.d)), dmin = std::fabs(f16_to_f32(parts.dmin));
-    for (int i = 0; i < shape.elems; ++i) {
-      const int g = i / shape.group;
-      out[static_cast<size_t>(b * shape.elems + i)] =
-          d * std::abs(parts.scale[g]) * std::abs(parts.q[i]) + dmin * parts.min[g];
-    }
-  }
-  return out;
-}
-
-double x_magnitude(const Args& a, long long r, long long i) {
-  if (a.x_type == DType::q8_row) {
-    const quantize::Row row = quantize::row_at(a.x, a.k, r);
-    return std::fabs(static_cast<double>(row.scale[i / kBlock]) * row.q[i]);
-  }
-  if (a.x_type == DType::f32) return std::fabs(static_cast<const float*>(a.x)[r * a.k + i]);
-  return std::fabs(bf16_to_f32(static_cast<const uint16_t*>(a.x)[r * a.k + i]));
-}
-
-void magnitude(const ArgsBox& box, size_t, std::span<double> out) {
-  const Args& a = *reinterpret_cast<const Args*>(box.bytes);
-  for (long long o = 0; o < a.n; ++o) {
-    const std::vector<double> w = weight_magnitudes(a, o);
-    for (long long r = 0; r < a.n_rows; ++r) {
-      double sum = 0;
-      for (long long i = 0; i < a.k; ++i) sum += w[static_cast<size_t>(i)] * x_magnitude(a, r, i);
-      out[static_cast<size_t>(r * a.n + o)] = sum;
-    }
-  }
-}
-
-// A chain of k / 32 blocks rounds each product, each sum, and as many again for minimums; a float
-// chain rounds once per element. The few more are of the reference's own f32 weights and result.
+// What comes before the last rounding; see reference::chain_error.
 Tolerance tolerance_of(const Problem& p) {
-  const double links = static_cast<double>(p.k) / (p.x_type == DType::q8_row ? kBlock / 4 : 1);
-  Tolerance t{.eps = (links + 8) * 0x1p-24, .abs = links * 0x1p-128};
-  if (p.y_type == DType::bf16) t.eps += 0x1p-8;
-  return t;
+  return {.eps = reference::chain_error(p.k, p.x_type), .abs = static_cast<double>(p.k) * 0x1p-128};
 }
 
 std::string name_of_case(const Problem& p) {
@@ -256,6 +206,7 @@ void add_timed(DType type, std::initializer_list<Shape> shapes, std::vector<Case
 Case make_case(const Problem& p) {
   Case c;
   c.name = name_of_case(p);
+  c.hostile = p.hostile;
   c.ports = {
       {.name = "w",
        .type = p.w_type,
@@ -275,7 +226,9 @@ Case make_case(const Problem& p) {
   };
   c.floor = floor_of(bind_rows(c, p, args_of, make_case));
   c.tolerance = tolerance_of(p);
-  c.magnitude = magnitude;
+  c.magnitude = [](const ArgsBox& box, size_t, std::span<double> out) {
+    reference::magnitudes(*reinterpret_cast<const Args*>(box.bytes), out);
+  };
   return c;
 }
 

@@ -54,13 +54,27 @@ Status run(const Args& args, Exec& exec);
 Status run_kquants(const Args& args, Exec& exec);
 Status run_floats(const Args& args, Exec& exec);
 }  // namespace avx2
-// The class i8b32 as plain loops over the file's blocks: every block format, bit for bit.
+// The class i8b32 as plain loops over the file's blocks: every block format, bit for bit; its
+// witness.
 namespace scalar {
 bool takes(const Args& args);
 Status run(const Args& args, Exec& exec);
 }  // namespace scalar
+// The class f32 as plain loops: its witness.
+namespace plain {
+bool takes(const Args& args);
+Status run(const Args& args, Exec& exec);
+}  // namespace plain
 namespace reference {
 Status run(const Args& args, Exec& exec);
-}
+// The sum of |w x|, one per element of y, a weight's product and its minimum taken apart: they may
+// cancel, their roundings do not. What the error of a chain is relative to.
+void magnitudes(const Args& args, std::span<double> out);
+// How much a chain of any class is off before the last rounding, relative to that sum. A block of
+// 32 is two FMAs of the chain (one for the minimum), a float one; a tensor core's step of 16 may be
+// off by as much as 16 of them. Eight more for roundings of the terms themselves and of the
+// reference's f32 weights.
+double chain_error(long long k, DType x_type);
+}  // namespace reference
 
 }  // namespace millrace::matmul

@@ -131,6 +131,21 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+constexpr std::array kWitnesses = {
+    Variant{.name = "plain_blocks",
+            .numerics = kI8B32,
+            .takes = erase_takes<Args, scalar::takes>,
+            .run = erase_run<Args, scalar::run>},
+    Variant{.name = "plain_floats",
+            .numerics = kF32,
+            .takes = erase_takes<Args, plain::takes>,
+            .run = erase_run<Args, plain::run>},
+};
+
+std::span<const Variant> witnesses() {
+  return kWitnesses;
+}
+
 int64_t grain(const void*) {
   return tiles16::kOutputs;
 }
@@ -172,6 +187,7 @@ std::span<const Variant> variants() {
 
 const Op kOp = {.name = "matmul",
                 .variants = variants,
+                .witnesses = witnesses,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,

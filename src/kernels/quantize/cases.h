@@ -42,6 +42,7 @@ inline Fill fill_of(const Problem& p) {
 inline Case make_case(const Problem& p) {
   const long long elems = p.n_rows * p.k;
   Case c;
+  c.hostile = p.data == "hostile";
   c.name = fmt::format("{}x{}{}{}", p.n_rows, p.k, p.data == "normal" ? "" : "_",
                        p.data == "normal" ? "" : p.data);
   c.ports = {

@@ -19,6 +19,10 @@ std::span<const Variant> variants();
 namespace reference {
 Status run(const Args& args, Exec& exec);
 }
+namespace plain {  // witnesses
+Status run_lanes16(const Args& args, Exec& exec);
+Status run_lanes256(const Args& args, Exec& exec);
+}  // namespace plain
 namespace avx2 {
 Status run(const Args& args, Exec& exec);
 }

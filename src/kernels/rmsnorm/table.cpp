@@ -47,6 +47,17 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+constexpr std::array kWitnesses = {
+    Variant{.name = "plain", .numerics = kLanes16, .run = erase_run<Args, plain::run_lanes16>},
+    Variant{.name = "plain_cuda",
+            .numerics = "cuda.rmsnorm.lanes256",
+            .run = erase_run<Args, plain::run_lanes256>},
+};
+
+std::span<const Variant> witnesses() {
+  return kWitnesses;
+}
+
 // Whole rows, or the groups of every row.
 int64_t grain(const void* args) {
   return static_cast<const Args*>(args)->n;
@@ -82,6 +93,7 @@ std::span<const Variant> variants() {
 
 const Op kOp = {.name = "rmsnorm",
                 .variants = variants,
+                .witnesses = witnesses,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,

@@ -30,6 +30,9 @@ Status run(const Args& args, Exec& exec);
 // element of y: what rounding errors are relative to.
 void magnitudes(const Args& args, std::span<double> out);
 }  // namespace reference
+namespace plain {  // the witness of both classes
+Status run(const Args& args, Exec& exec);
+}
 namespace avx2 {
 Status run(const Args& args, Exec& exec);
 }

@@ -38,6 +38,16 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+constexpr std::array kWitnesses = {
+    Variant{.name = "plain", .numerics = kTurns, .run = erase_run<Args, plain::run>},
+    Variant{
+        .name = "plain_cuda", .numerics = "cuda.rope.turns", .run = erase_run<Args, plain::run>},
+};
+
+std::span<const Variant> witnesses() {
+  return kWitnesses;
+}
+
 int64_t grain(const void* args) {
   return static_cast<const Args*>(args)->head_dim;
 }
@@ -76,6 +86,7 @@ std::span<const Variant> variants() {
 
 const Op kOp = {.name = "rope",
                 .variants = variants,
+                .witnesses = witnesses,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,

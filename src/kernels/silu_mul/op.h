@@ -19,6 +19,9 @@ std::span<const Variant> variants();
 namespace reference {
 Status run(const Args& args, Exec& exec);
 }
+namespace plain {  // the witness of both classes
+Status run(const Args& args, Exec& exec);
+}
 namespace avx2 {
 Status run(const Args& args, Exec& exec);
 }

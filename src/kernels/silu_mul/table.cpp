@@ -42,6 +42,16 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+constexpr std::array kWitnesses = {
+    Variant{.name = "plain", .numerics = kF32, .run = erase_run<Args, plain::run>},
+    Variant{
+        .name = "plain_cuda", .numerics = "cuda.silu_mul.f32", .run = erase_run<Args, plain::run>},
+};
+
+std::span<const Variant> witnesses() {
+  return kWitnesses;
+}
+
 int64_t grain(const void*) {
   return 16;
 }
@@ -71,6 +81,7 @@ std::span<const Variant> variants() {
 
 const Op kOp = {.name = "silu_mul",
                 .variants = variants,
+                .witnesses = witnesses,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,

@@ -23,6 +23,7 @@ struct Problem {
 inline Case make_case(const Problem& p) {
   const long long elems = p.n_rows * p.n;
   Case c;
+  c.hostile = p.hostile;
   c.name = fmt::format("{}x{}{}{}{}{}", p.n_rows, p.n, p.in_place ? "_in_place" : "",
                        p.hostile ? "_hostile" : "", p.spread != 1.0f ? "_wide" : "",
                        p.scale != 1.0f ? "_scaled" : "");

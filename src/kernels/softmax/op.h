@@ -20,6 +20,9 @@ std::span<const Variant> variants();
 namespace reference {
 Status run(const Args& args, Exec& exec);
 }
+namespace plain {  // the witness
+Status run(const Args& args, Exec& exec);
+}
 namespace avx2 {
 Status run(const Args& args, Exec& exec);
 }

@@ -24,6 +24,14 @@ constexpr std::array kVariants = {
     Variant{.name = "reference", .numerics = kReference, .run = erase_run<Args, reference::run>},
 };
 
+constexpr std::array kWitnesses = {
+    Variant{.name = "plain", .numerics = kLanes16, .run = erase_run<Args, plain::run>},
+};
+
+std::span<const Variant> witnesses() {
+  return kWitnesses;
+}
+
 void bind(const Bound& b, Args& a) {
   a.x = static_cast<const float*>(b.in[0].data);
   a.y = static_cast<float*>(b.out[0].data);
@@ -47,6 +55,7 @@ std::span<const Variant> variants() {
 
 const Op kOp = {.name = "softmax",
                 .variants = variants,
+                .witnesses = witnesses,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
