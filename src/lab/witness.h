@@ -5,7 +5,7 @@
 //
 // Classes without a witness: cuda.matmul.bf16 and cuda.attention.mma256, since what a tensor core
 // does inside a step is not written down (the first has three variants that witness each other);
-// cuda.attention.chunk256; cpu.sample.blocks1024 (two variants).
+// cuda.attention.chunk256.
 #pragma once
 
 #include <functional>

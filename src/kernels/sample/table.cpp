@@ -44,6 +44,22 @@ constexpr std::array kVariants = {
             .run = erase_run<Args, reference::run>},
 };
 
+// The reference follows the order of the class: a choice is right or wrong, not close.
+constexpr std::array kWitnesses = {
+    Variant{.name = "plain",
+            .numerics = kBlocks,
+            .workspace_bytes = erase_workspace<Args, reference::workspace_bytes>,
+            .run = erase_run<Args, reference::run>},
+    Variant{.name = "plain_cuda",
+            .numerics = kDeviceBlocks,
+            .workspace_bytes = erase_workspace<Args, reference::workspace_bytes>,
+            .run = erase_run<Args, reference::run>},
+};
+
+std::span<const Variant> witnesses() {
+  return kWitnesses;
+}
+
 }  // namespace
 
 Status validate(const Args& a) {
@@ -65,6 +81,7 @@ std::span<const Variant> variants() {
 
 const Op kOp = {.name = "sample",
                 .variants = variants,
+                .witnesses = witnesses,
                 .cases = cases,
                 .validate = erase_validate<Args, validate>,
                 .key = erase_key<Args, key>,
