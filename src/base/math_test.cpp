@@ -170,6 +170,14 @@ void expect_scalar_bits(Map map, int n_functions) {
   }
 }
 
+TEST(Math, ExpOfNormalResultsGivesTheBitsOfExp) {
+  for (float x : inputs(7919)) {
+    if (!(std::fabs(x) <= math::kExpNormal)) continue;
+    const auto want = std::bit_cast<uint32_t>(math::exp(x));
+    ASSERT_EQ(std::bit_cast<uint32_t>(math::exp_normal(x)), want) << x;
+  }
+}
+
 TEST(Math, Avx2GivesTheScalarBits) {
   if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this CPU has no avx2";
   expect_scalar_bits(avx2::map, kFunctions);

@@ -57,6 +57,11 @@ inline Float lanes_within(Float x, long long begin, long long end, float other) 
   return _mm256_blendv_ps(splat(other), x, _mm256_castsi256_ps(live));
 }
 
+// A bit for each lane that is below the limit or NaN.
+inline unsigned lanes_below(Float x, float limit) {
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(x, splat(limit), _CMP_NGE_UQ)));
+}
+
 // Every NaN as 0x7fc00000: which of two an operation passes on is the compiler's choice of order.
 inline Float plain_nan(Float x) {
   const Float ordered = _mm256_cmp_ps(x, x, _CMP_ORD_Q);

@@ -57,6 +57,11 @@ inline Float lanes_within(Float x, long long begin, long long end, float other) 
   return _mm512_mask_blend_ps(live, splat(other), x);
 }
 
+// A bit for each lane that is below the limit or NaN.
+inline unsigned lanes_below(Float x, float limit) {
+  return _mm512_cmp_ps_mask(x, splat(limit), _CMP_NGE_UQ);
+}
+
 // Every NaN as 0x7fc00000: which of two an operation passes on is the compiler's choice of order.
 inline Float plain_nan(Float x) {
   const __mmask16 ordered = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);

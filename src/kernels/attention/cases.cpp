@@ -327,6 +327,28 @@ void add_windows(std::vector<Case>& out, DType q_type, DType kv_type) {
   add(kHostile, 260);
 }
 
+// Enough rows for units whose K and V are widened first: several blocks over the same pages, at a
+// diagonal, under windows that leave pages to some blocks only, among values that are no numbers.
+void add_widened(std::vector<Case>& out, DType kv_type) {
+  const auto add = [&](Problem p, long long window = 0) {
+    p.kv_type = kv_type;
+    p.window = window;
+    out.push_back(make_case(p));
+  };
+  add({70, 12, 2, 64, 570, 64, 1, Batch::prefill, 500});
+  add({70, 12, 2, 80, 570, 16, 1, Batch::prefill, 500}, 33);
+  add({70, 12, 2, 64, 300, 16, 1, Batch::mixed, 20}, 33);
+  add({70, 12, 2, 64, 250, 16, 1, Batch::ends, 20}, 9);
+  add({.n_rows = 70,
+       .n_heads = 12,
+       .n_kv_heads = 2,
+       .head_dim = 64,
+       .ctx = 280,
+       .batch = Batch::prefill,
+       .first = 210,
+       .hostile = true});
+}
+
 // An f32 query over KV of another type than f16: the same arithmetic over other loads.
 void add_mixed_types(std::vector<Case>& out, DType kv_type) {
   const auto add = [&](Problem p) {
@@ -450,6 +472,7 @@ std::vector<Case> cases() {
     add_windows(out, type, kv);
   }
   for (DType kv : {DType::f32, DType::bf16}) add_mixed_types(out, kv);
+  for (DType kv : {DType::f16, DType::bf16}) add_widened(out, kv);
   add_lists(out);
   add_timed(out);
   return out;

@@ -10,8 +10,8 @@ Range chunks_of(const Args& a, long long row) {
   return {first_seen(a, row) / kChunkTokens, a.positions[row] / kChunkTokens + 1};
 }
 
-long long rows_at_most(const Args& a) {
-  return std::max(1LL, kUnitQueries / (a.n_heads / a.n_kv_heads));
+long long n_chunks_at_most(const Args& a) {
+  return (a.max_pages * a.page_tokens + kChunkTokens - 1) / kChunkTokens;
 }
 
 // Makes `unit` the block of rows that begins at the first row from `row` on that is not padding. It
@@ -23,7 +23,8 @@ bool begin_rows(const Args& a, long long row, Unit& unit) {
   unit.row = row;
   unit.n_rows = 0;
   Range all = chunks_of(a, row);
-  const long long end = std::min(a.n_rows, row + rows_at_most(a));
+  const long long end =
+      std::min(a.n_rows, row + std::max(1LL, unit.queries_at_most / (a.n_heads / a.n_kv_heads)));
   for (; row < end && a.positions[row] >= 0; ++row) {
     const Range own = chunks_of(a, row);
     if (a.sequences[row] != a.sequences[unit.row] || own.begin > all.end || own.end < all.begin)
@@ -38,6 +39,17 @@ bool begin_rows(const Args& a, long long row, Unit& unit) {
 
 }  // namespace
 
+long long unit_queries_of(const Args& a, int n_lanes) {
+  const auto fits = [&](long long n) {
+    const long long cut_floats = n * n_chunks_at_most(a) * record_floats(a);
+    return a.n_rows * a.n_heads >= n * n_lanes * kUnitsPerLane &&
+           cut_floats * static_cast<long long>(sizeof(float)) <= kCutBytesAtMost;
+  };
+  long long n = kUnitQueries;
+  while (n > kFewestUnitQueries && !fits(n)) n /= 2;
+  return n;
+}
+
 bool next_unit(const Args& a, Unit& unit) {
   unit.cost_before += unit.n_chunks * unit.chunk_cost();
   unit.head += unit.n_heads;
@@ -46,7 +58,7 @@ bool next_unit(const Args& a, Unit& unit) {
     if (!begin_rows(a, unit.row + unit.n_rows, unit)) return false;
   }
   const long long group = a.n_heads / a.n_kv_heads;
-  unit.n_heads = std::min(group - unit.head % group, kUnitQueries);
+  unit.n_heads = std::min(group - unit.head % group, unit.queries_at_most);
   return true;
 }
 
@@ -60,18 +72,21 @@ bool Plan::is_cut(const Unit& unit) const {
 }
 
 Plan make_plan(const Args& a, int n_lanes) {
-  Unit unit;
+  Plan plan{.unit_queries = unit_queries_of(a, n_lanes), .n_lanes = n_lanes};
+  Unit unit = plan.before_first();
   while (next_unit(a, unit)) {
   }
-  return {.total_cost = unit.cost_before, .n_lanes = n_lanes};
+  plan.total_cost = unit.cost_before;
+  return plan;
 }
 
 Workspace::Workspace(const Args& a, int n_lanes, std::byte* bytes)
     : base(reinterpret_cast<float*>(bytes)),
       record(record_floats(a)),
       n_lanes(n_lanes),
-      n_chunks((a.max_pages * a.page_tokens + kChunkTokens - 1) / kChunkTokens),
-      unit_queries(std::min(kUnitQueries, a.n_rows * (a.n_heads / a.n_kv_heads))) {}
+      n_chunks(n_chunks_at_most(a)),
+      unit_queries(std::min(unit_queries_of(a, n_lanes), a.n_rows * (a.n_heads / a.n_kv_heads))),
+      wide_floats(widens(a, unit_queries) ? 2 * kChunkTokens * a.head_dim : 0) {}
 
 size_t Workspace::bytes() const {
   const long long cut_floats = (n_lanes - 1) * n_chunks * unit_queries * record;
