@@ -196,7 +196,8 @@ int measure(const Options& options, const Machine& machine, lab::Target& target,
     if (const Status status = prepare_comparison(options, target, plan, how); !status.ok())
       return fail(status);
   Recorder recorder;
-  if (const Status status = recorder.begin(options.recording, target, machine); !status.ok())
+  if (const Status status = recorder.begin(options.recording, "op", target.device(), machine);
+      !status.ok())
     return fail(status);
   const auto& stop = catch_interrupts();
   Progress progress("bench");
@@ -328,6 +329,18 @@ int run_bench(Options& options) {
   return bench_whole(options.model);
 }
 
+// What 'lab run' measures is stored where its hypothesis is.
+Status check_experiment(const Options& options, const Recording& asked) {
+  if (asked.hypothesis == 0) return {};
+  if (options.recording.no_store || options.recording.db != asked.db)
+    return error(
+        Code::invalid_argument,
+        "lab run stores the run beside its hypothesis: leave out --no-store, and give --db "
+        "to lab run, before '--'");
+  if (options.list) return error(Code::invalid_argument, "--list measures nothing");
+  return {};
+}
+
 void add_model_bench(Command& command, BenchModelOptions& model) {
   Command whole = command.group("Whole model");
   whole.option("-m,--model", model.model, "Path of a model, or a name from 'millrace models'")
@@ -360,9 +373,9 @@ void add_model_bench(Command& command, BenchModelOptions& model) {
 
 }  // namespace
 
-void add_bench(App& app, const std::string& command_line) {
+void add_bench(App& app, const Recording& recording) {
   auto options = std::make_shared<Options>();
-  options->recording.command = command_line;
+  options->recording = recording;
   Command command = app.add(
       "bench",
       "Verify kernels and time them against this machine's limits, or time a model or a server");
@@ -411,7 +424,10 @@ void add_bench(App& app, const std::string& command_line) {
        {"op", "--case", "--variant", "--compare", "--device", "--threads", "--seconds",
         "--write-profile", "--quick", "--list", "--model", "--url"})
     chain.excludes(command.find(other));
-  command.runs([options] { return run_bench(*options); });
+  command.runs([options, recording] {
+    const Status status = check_experiment(*options, recording);
+    return status.ok() ? run_bench(*options) : fail(status);
+  });
 }
 
 }  // namespace millrace::cli
