@@ -295,7 +295,8 @@ int bench_server(const Options& options) {
                         .model = options.model.model,
                         .threads = options.threads,
                         .json = options.json,
-                        .quick = options.quick};
+                        .quick = options.quick,
+                        .recording = options.recording};
   if (names.size() == 2 && out.model.empty()) out.model = names[1];
   if (names.size() > 2 || (names.size() == 2 && out.model != names[1]))
     return fail(error(Code::invalid_argument, "bench serve takes one model"));
@@ -326,6 +327,7 @@ int run_bench(Options& options) {
   options.model.threads = options.threads;
   options.model.json = options.json;
   options.model.device = options.device;
+  options.model.recording = options.recording;
   return bench_whole(options.model);
 }
 
