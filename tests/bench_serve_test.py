@@ -15,7 +15,7 @@ OWN = ("one stream over bench MODEL", "idle CPU time", "40 open streams, memory"
 
 
 def bench(*args):
-    return subprocess.run([MILLRACE, "bench", *args], capture_output=True, text=True, timeout=300)
+    return subprocess.run([MILLRACE, "bench", *args, "--no-store"], capture_output=True, text=True, timeout=300)
 
 
 def test_own_server():

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "lab/store.h"
+#include "lab/notebook/notebook.h"
 
 namespace {
 
@@ -58,8 +58,11 @@ TEST(Cli, WrongArgumentsAreNamedAndExitWithTwo) {
 // Names and defaults as people write them, and nothing of how the parser calls its types.
 TEST(Cli, HelpIsForPeople) {
   for (const std::string command :
-       {"", "bench", "chat", "detokenize", "doctor", "inspect", "logits", "make-model", "models",
-        "perplexity", "pull", "quantize", "run", "runs", "selftest", "template", "tokenize"}) {
+       {"",           "bench",       "chat",      "detokenize", "doctor",  "inspect",
+        "logits",     "make-model",  "models",    "perplexity", "pull",    "quantize",
+        "run",        "selftest",    "template",  "tokenize",   "lab",     "lab hypothesis",
+        "lab run",    "lab verdict", "lab learn", "lab show",   "lab log", "lab graph",
+        "lab export", "lab import"}) {
     const Ran help = millrace(command + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     for (const char* noise : {" INT", " FLOAT", "TEXT:", "Excludes", " x 2", "Option Group", "=["})
@@ -194,9 +197,9 @@ TEST(Cli, BenchMeasuresStoresAndCompares) {
   // Against itself a run is neither, on any machine.
   const Ran self = millrace("bench --compare run:1 run:1 --db " + db);
   EXPECT_FALSE(holds(self, "FAST") || holds(self, "SLOW")) << self.text;
-  EXPECT_TRUE(holds(millrace("runs --db " + db), "done"));
-  EXPECT_TRUE(holds(millrace("runs 2 --db " + db), ("millrace " + args).c_str()));
-  const Ran listed = millrace("runs --json --db " + db);
+  EXPECT_TRUE(holds(millrace("lab show --db " + db), "done"));
+  EXPECT_TRUE(holds(millrace("lab show run:2 --db " + db), ("millrace " + args).c_str()));
+  const Ran listed = millrace("lab show --json --db " + db);
   EXPECT_EQ(listed.exit_code, 0);
   EXPECT_TRUE(nlohmann::json::parse(listed.text, nullptr, false).is_array()) << listed.text;
   for (const char* end : {"", "-wal", "-shm"}) std::remove((db + end).c_str());
@@ -237,11 +240,147 @@ TEST(Cli, BenchJudgesStoredRuns) {
 
 TEST(Cli, RunsAreReadAndNeverMade) {
   const std::string db = testing::TempDir() + "millrace_none_" + std::to_string(getpid()) + ".db";
-  for (const std::string command : {"runs", "bench --compare run:1 run:2"}) {
+  for (const std::string command : {"lab show", "lab log", "lab graph", "lab export",
+                                    "lab verdict 1", "bench --compare run:1 run:2"}) {
     const Ran ran = millrace(command + " --db " + db + " 2>&1");
     EXPECT_EQ(ran.exit_code, 2) << command;
     EXPECT_TRUE(holds(ran, "no runs are stored")) << ran.text;
     EXPECT_NE(access(db.c_str(), F_OK), 0) << command;
+  }
+}
+
+// A folder and a database in it, which go away; `lab ARGS` uses it.
+class Lab : public testing::Test {
+ protected:
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("millrace_lab_" + std::to_string(getpid()));
+  void SetUp() override { std::filesystem::create_directories(folder); }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  Ran lab(const std::string& args, const std::string& db = "lab.db") {
+    const size_t word_end = std::min(args.find(' '), args.size());
+    return millrace("lab " + args.substr(0, word_end) + " --db " + (folder / db).string() +
+                    args.substr(word_end) + " 2>&1");
+  }
+  nlohmann::json json_of(const std::string& args) {
+    return nlohmann::json::parse(lab(args + " --json").text, nullptr, false);
+  }
+};
+
+TEST_F(Lab, PredictsMeasuresJudgesAndLearns) {
+  const Ran said =
+      lab("hypothesis 'a norm, twice' --op rmsnorm --case 1x576_f32 --compare avx2 "
+          "generic --predict down --why 'a guess'");
+  EXPECT_EQ(said.exit_code, 0) << said.text;
+  EXPECT_TRUE(holds(said, "hyp:1: time falls")) << said.text;
+  EXPECT_EQ(lab("verdict hyp:1").exit_code, 2);
+  EXPECT_TRUE(holds(lab("verdict hyp:1"), "no run yet"));
+  // A bench command that is wrong leaves nothing behind.
+  EXPECT_EQ(lab("run hyp:1 -- bench nope").exit_code, 2);
+  EXPECT_EQ(lab("run hyp:1 -- bench rmsnorm --no-store").exit_code, 2);
+  EXPECT_EQ(lab("run hyp:1 -- bench rmsnorm --list").exit_code, 2);
+  EXPECT_EQ(lab("run hyp:1 -- chat").exit_code, 2);
+  EXPECT_EQ(lab("run hyp:9 -- bench rmsnorm").exit_code, 2);
+  EXPECT_EQ(json_of("show hyp:1")["runs"].size(), 0u);
+  const Ran ran =
+      lab("run hyp:1 -- bench rmsnorm --case 1x576_f32 --quick --seconds 0.02 --variant avx2");
+  EXPECT_EQ(ran.exit_code, 0) << ran.text;
+  EXPECT_EQ(json_of("show run:1")["experiment"], "exp:1");
+  // It did not measure what the prediction is about.
+  EXPECT_TRUE(holds(lab("verdict 1"), "nothing was measured that the prediction is about"));
+  EXPECT_EQ(lab("learn 1 'nothing yet'").exit_code, 2);
+  for (const char* args : {"show hypotheses", "show learnings", "show runs", "show posts", "log",
+                           "graph", "graph hyp:1", "show exp:1"}) {
+    EXPECT_EQ(lab(args).exit_code, 0) << args;
+    EXPECT_FALSE(json_of(args).is_discarded()) << args;
+  }
+  EXPECT_TRUE(holds(lab("graph --dot"), "digraph lab {"));
+  EXPECT_EQ(json_of("log")[0]["type"], "hypothesis.added");
+}
+
+// With samples made up, so that the verdict is known.
+TEST_F(Lab, VerdictsAreComputedExportedAndImported) {
+  EXPECT_EQ(lab("hypothesis 'half the time' --op rmsnorm --predict -30%").exit_code, 0);
+  {
+    auto notebook = millrace::lab::Notebook::open(folder / "lab.db");
+    ASSERT_TRUE(notebook.ok());
+    for (const std::string role : {"baseline", "candidate"}) {
+      millrace::lab::Experiment experiment;
+      experiment.hypothesis = 1;
+      experiment.role = role;
+      const auto id = notebook->add(experiment);
+      ASSERT_TRUE(id.ok());
+      millrace::lab::RunHead head{"cpu", "a machine", "{}", "abc", "{}", "bench"};
+      head.experiment = id.value();
+      const auto run = notebook->store().begin_run(head);
+      ASSERT_TRUE(run.ok());
+      auto metric =
+          millrace::lab::metric_of({"op", "rmsnorm", "1x576", "avx2", "cold", 1}, "time", "us",
+                                   "lower", std::vector<double>(20, role == "baseline" ? 10 : 5));
+      metric.noise = 0;
+      ASSERT_TRUE(notebook->store().add_metrics(run.value(), {metric}).ok());
+      ASSERT_TRUE(notebook->store().end_run(run.value(), "done").ok());
+    }
+  }
+  EXPECT_TRUE(holds(lab("verdict hyp:1"), "hyp:1 is supported by run:2 against run:1"));
+  EXPECT_EQ(json_of("verdict hyp:1")["outcome"], "supported");
+  EXPECT_EQ(json_of("learn hyp:1 'it halves'")["strength"]["name"], "one run");
+  EXPECT_TRUE(holds(lab("show learn:1"), "stale: hardware was a machine"));
+  EXPECT_TRUE(holds(lab("graph"), "learn:1 -derived_from-> hyp:1  (run:2)"));
+  const std::string file = (folder / "out.jsonl").string();
+  EXPECT_EQ(lab("export " + file).exit_code, 0);
+  EXPECT_EQ(lab("import " + file, "other.db").exit_code, 0);
+  EXPECT_TRUE(holds(lab("show run:2", "other.db"), "imported"));
+  EXPECT_TRUE(holds(lab("show learn:1", "other.db"), "imported, not measured here"));
+  EXPECT_TRUE(holds(lab("import " + file, "other.db"), "0 runs and 0 other records"));
+  EXPECT_EQ(
+      millrace("lab export --db " + (folder / "lab.db").string() + " | sed s/avx2/avx9/g > " + file)
+          .exit_code,
+      0);
+  const Ran changed = lab("import " + file, "third.db");
+  EXPECT_EQ(changed.exit_code, 1);
+  EXPECT_TRUE(holds(changed, "digest does not match")) << changed.text;
+  EXPECT_EQ(lab("import " + folder.string()).exit_code, 2);
+  EXPECT_EQ(lab("import /nowhere").exit_code, 2);
+}
+
+TEST_F(Lab, HostileTextReachesNoTerminal) {
+  const Ran said =
+      lab("hypothesis \"$(printf '\\033[2J\\033]0;x\\007 <b> \\342\\200\\256')\" --predict down "
+          "--op \"$(printf '\\033[31m')\"");
+  EXPECT_EQ(said.exit_code, 0) << said.text;
+  for (const char* args : {"show hypotheses", "show hyp:1", "log", "graph", "graph --dot",
+                           "show hyp:1 --json", "export"}) {
+    const Ran ran = lab(args);
+    EXPECT_EQ(ran.exit_code, 0) << args;
+    EXPECT_FALSE(holds(ran, "\033") || holds(ran, "\007")) << args;
+  }
+  EXPECT_FALSE(holds(lab("show hyp:1"), "\342\200\256"));
+}
+
+TEST_F(Lab, WrongArgumentsAreNamed) {
+  const struct {
+    const char *args, *says;
+  } kWrong[] = {{"", "needs one of its commands"},
+                {"bogus", "needs one of its commands"},
+                {"hypothesis text", "--predict"},
+                {"hypothesis text --predict sideways", "not a prediction"},
+                {"hypothesis '' --predict down", "is empty"},
+                {"hypothesis \"$(printf '\\377')\" --predict down", "not UTF-8"},
+                {"hypothesis x --predict down --compare a b --baseline run:1", "excludes"},
+                {"hypothesis x --predict down --baseline run:7", "no run 7"},
+                {"hypothesis x --predict down --refines hyp:7", "no hyp:7"},
+                {"show hyp:1", "no hyp:1"},
+                {"show nonsense", "is not a record"},
+                {"show run:99999999999999999999", "is not a record"},
+                {"graph hyp:77", "no hyp:77"}};
+  ASSERT_EQ(lab("import /dev/null").exit_code, 1);  // and makes the database
+  for (const auto& [args, says] : kWrong) {
+    const Ran ran = args[0] == 0 || std::string(args) == "bogus"
+                        ? millrace("lab " + std::string(args) + " 2>&1")
+                        : lab(args);
+    EXPECT_EQ(ran.exit_code, 2) << args << ran.text;
+    EXPECT_TRUE(holds(ran, says)) << args << ": " << ran.text;
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <sqlite3.h>
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -48,6 +50,9 @@ class Query {
   }
 
   int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  std::optional<int64_t> maybe_integer(int column) const {
+    return is_null(column) ? std::nullopt : std::optional(integer(column));
+  }
   double real(int column) const { return sqlite3_column_double(statement_, column); }
   bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   std::string text(int column) const {
@@ -61,7 +66,11 @@ class Query {
   template <class T>
   void bind_one(int i, const T& value) {
     if (code_ != SQLITE_OK) return;
-    if constexpr (std::is_integral_v<T>) {
+    if constexpr (std::is_same_v<T, std::nullptr_t>) {
+      code_ = sqlite3_bind_null(statement_, i);
+    } else if constexpr (std::is_same_v<T, std::optional<int64_t>>) {
+      value ? bind_one(i, *value) : bind_one(i, nullptr);
+    } else if constexpr (std::is_integral_v<T>) {
       code_ = sqlite3_bind_int64(statement_, i, static_cast<int64_t>(value));
     } else if constexpr (std::is_floating_point_v<T>) {
       code_ = sqlite3_bind_double(statement_, i, value);
@@ -77,6 +86,11 @@ class Query {
   sqlite3_stmt* statement_ = nullptr;
   int code_ = SQLITE_OK;
 };
+
+// Statements without results.
+Status execute(sqlite3* db, std::string_view path, const std::string& sql);
+// The first column of the first row; 0 without one.
+Result<int64_t> integer_of(sqlite3* db, std::string_view path, const char* sql);
 
 // All or nothing: rolled back unless commit() succeeds.
 class Transaction {

@@ -42,10 +42,15 @@ unsigned char at(std::string_view text, size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
-// U+0000 to U+001F, U+007F, and U+0080 to U+009F, which some terminals obey too.
+// U+0000 to U+001F, U+007F, and U+0080 to U+009F, which some terminals obey too. And what turns the
+// direction of the text around it (U+202A to U+202E, U+2066 to U+2069): a line could read as
+// another.
 bool is_control(std::string_view character) {
   const unsigned char c = at(character, 0);
-  return c < 0x20 || c == 0x7f || (c == 0xc2 && at(character, 1) < 0xa0);
+  if (c < 0x20 || c == 0x7f || (c == 0xc2 && at(character, 1) < 0xa0)) return true;
+  if (c != 0xe2 || character.size() != 3) return false;
+  const unsigned char d = at(character, 1), e = at(character, 2);
+  return (d == 0x80 && e >= 0xaa && e <= 0xae) || (d == 0x81 && e >= 0xa6 && e <= 0xa9);
 }
 
 }  // namespace

@@ -34,8 +34,12 @@ bool names_no_command(const CLI::App& app, int argc, char** argv) {
                       [&](const CLI::App* command) { return command->check_name(argv[1]); });
 }
 
-std::string error_text(const CLI::ParseError& e) {
+// Of the innermost command that the line names.
+std::string error_text(const CLI::ParseError& e, const CLI::App& command) {
   const std::string text = e.what();
+  if (text == "A subcommand is required")
+    return fmt::format("{} needs one of its commands: {}", command.get_name(),
+                       command_names(command));
   if (dynamic_cast<const CLI::ExtrasError*>(&e) == nullptr) return text;
   return "unexpected argument" + text.substr(std::min(text.find(": "), text.size()));
 }
@@ -177,6 +181,12 @@ Option Command::flag(const std::string& names, bool& value, const std::string& h
 Option Command::find(const std::string& name) {
   return Option(*app_->get_option(name));
 }
+Command Command::add(const std::string& name, const std::string& help) {
+  CLI::App* command = app_->add_subcommand(name, help);
+  command->footer("");
+  app_->require_subcommand(1);
+  return {*command, *exit_code_};
+}
 Command Command::group(const std::string& title) {
   return {*app_->add_option_group(title), *exit_code_};
 }
@@ -284,9 +294,14 @@ int App::run(int argc, char** argv) {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app_->exit(e);
-    const auto commands = app_->get_subcommands();
-    fmt::print(stderr, "millrace: {}\nRun 'millrace {}--help' for help.\n", error_text(e),
-               commands.empty() ? "" : commands[0]->get_name() + " ");
+    std::string names;
+    const CLI::App* command = app_.get();
+    while (!command->get_subcommands().empty()) {
+      command = command->get_subcommands().front();
+      names += command->get_name() + " ";
+    }
+    fmt::print(stderr, "millrace: {}\nRun 'millrace {}--help' for help.\n", error_text(e, *command),
+               names);
     return kUsage;
   }
   return exit_code_;

@@ -49,6 +49,7 @@ class Command {
   Option option(const std::string& names, T& value, const std::string& help);
   Option flag(const std::string& names, bool& value, const std::string& help);
   Option find(const std::string& name);
+  Command add(const std::string& name, const std::string& help);  // a command below this one
   Command group(const std::string& title);  // of options, under a title of their own
   // Every option so far can also come from an environment variable, PREFIX_LONG_NAME, and all of
   // them from a file of `long-name = value` lines, given with --config. The command line wins over

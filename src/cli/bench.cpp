@@ -196,7 +196,8 @@ int measure(const Options& options, const Machine& machine, lab::Target& target,
     if (const Status status = prepare_comparison(options, target, plan, how); !status.ok())
       return fail(status);
   Recorder recorder;
-  if (const Status status = recorder.begin(options.recording, target, machine); !status.ok())
+  if (const Status status = recorder.begin(options.recording, "op", target.device(), machine);
+      !status.ok())
     return fail(status);
   const auto& stop = catch_interrupts();
   Progress progress("bench");
@@ -294,7 +295,8 @@ int bench_server(const Options& options) {
                         .model = options.model.model,
                         .threads = options.threads,
                         .json = options.json,
-                        .quick = options.quick};
+                        .quick = options.quick,
+                        .recording = options.recording};
   if (names.size() == 2 && out.model.empty()) out.model = names[1];
   if (names.size() > 2 || (names.size() == 2 && out.model != names[1]))
     return fail(error(Code::invalid_argument, "bench serve takes one model"));
@@ -325,7 +327,20 @@ int run_bench(Options& options) {
   options.model.threads = options.threads;
   options.model.json = options.json;
   options.model.device = options.device;
+  options.model.recording = options.recording;
   return bench_whole(options.model);
+}
+
+// What 'lab run' measures is stored where its hypothesis is.
+Status check_experiment(const Options& options, const Recording& asked) {
+  if (asked.hypothesis == 0) return {};
+  if (options.recording.no_store || options.recording.db != asked.db)
+    return error(
+        Code::invalid_argument,
+        "lab run stores the run beside its hypothesis: leave out --no-store, and give --db "
+        "to lab run, before '--'");
+  if (options.list) return error(Code::invalid_argument, "--list measures nothing");
+  return {};
 }
 
 void add_model_bench(Command& command, BenchModelOptions& model) {
@@ -360,9 +375,9 @@ void add_model_bench(Command& command, BenchModelOptions& model) {
 
 }  // namespace
 
-void add_bench(App& app, const std::string& command_line) {
+void add_bench(App& app, const Recording& recording) {
   auto options = std::make_shared<Options>();
-  options->recording.command = command_line;
+  options->recording = recording;
   Command command = app.add(
       "bench",
       "Verify kernels and time them against this machine's limits, or time a model or a server");
@@ -411,7 +426,10 @@ void add_bench(App& app, const std::string& command_line) {
        {"op", "--case", "--variant", "--compare", "--device", "--threads", "--seconds",
         "--write-profile", "--quick", "--list", "--model", "--url"})
     chain.excludes(command.find(other));
-  command.runs([options] { return run_bench(*options); });
+  command.runs([options, recording] {
+    const Status status = check_experiment(*options, recording);
+    return status.ok() ? run_bench(*options) : fail(status);
+  });
 }
 
 }  // namespace millrace::cli

@@ -53,7 +53,7 @@ int bench_chain(const Recording& recording, bool json) {
   auto target = lab::make_target("cuda", machine, 0);
   if (!target.ok()) return fail(target.status());
   Recorder recorder;
-  if (const Status status = recorder.begin(recording, **target, machine); !status.ok())
+  if (const Status status = recorder.begin(recording, "chain", "cuda", machine); !status.ok())
     return fail(status);
   auto measured = measure(**target, machine, recorder);
   if (!measured.ok()) {

@@ -224,6 +224,34 @@ void print(const Report& report, const BenchModelOptions& options) {
   print_json(out);
 }
 
+// After it was measured: what is stored is not in the memory that was looked at.
+bool record(const Report& report, const BenchModelOptions& options) {
+  Recorder recorder;
+  if (const Status status =
+          recorder.begin(options.recording, "model", options.device, find_machine());
+      !status.ok()) {
+    fmt::print(stderr, "millrace: the run was not stored: {}\n", status.message());
+    return false;
+  }
+  std::vector<lab::Metric> metrics;
+  const auto add = [&](const std::string& what, const char* name, const char* unit,
+                       const char* better, std::vector<double> samples) {
+    metrics.push_back(lab::metric_of(
+        lab::Subject{"model", options.model, what, "", options.device, report.n_lanes}, name, unit,
+        better, std::move(samples)));
+  };
+  for (const Timing& row : report.rows) {
+    std::vector<double> rates;
+    for (const double s : row.times.seconds) rates.push_back(static_cast<double>(row.n_tokens) / s);
+    add(fmt::format("{} {} at {}", row.what, row.n_tokens, row.context), "tokens_per_s", "tok/s",
+        "higher", std::move(rates));
+  }
+  add("first token", "time", "s", "lower", {report.first_token_s});
+  recorder.add_metrics(metrics);
+  recorder.end("done");
+  return recorder.report(!options.json);
+}
+
 // A short prompt, as a person's first question is.
 constexpr int64_t kShortPrompt = 8;
 
@@ -279,7 +307,7 @@ int bench_model(const BenchModelOptions& asked) {
   auto report = measure(options);
   if (!report.ok()) return fail(report.status());
   print(report.value(), options);
-  return 0;
+  return record(report.value(), options) ? 0 : kFailed;
 }
 
 }  // namespace millrace::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/model_session.h"
+#include "cli/recorder.h"
 
 namespace millrace::cli {
 
@@ -24,6 +25,7 @@ struct BenchModelOptions {
   bool json = false;
   bool ops = false;   // time the ops of a step instead
   std::string trace;  // write a trace of some steps to this file instead
+  Recording recording = {};
 };
 
 int bench_model(const BenchModelOptions& options);

@@ -456,7 +456,8 @@ class Run {
          .unit = "tokens/s",
          .note = fmt::format("{} tokens", sizes_.n_stream_tokens)});
     if (options_.model.empty()) return {};
-    std::vector<std::string> args = {"bench", "-m", options_.model, "--json", "-p", "16", "-d"};
+    std::vector<std::string> args = {"bench",      "-m", options_.model, "--json",
+                                     "--no-store", "-p", "16",           "-d"};
     args.insert(args.end(),
                 {std::to_string(kShortPrompt), "-n", std::to_string(sizes_.n_stream_tokens), "-r",
                  std::to_string(sizes_.n_repeats)});
@@ -488,6 +489,26 @@ class Run {
   std::vector<Figure> figures_;
 };
 
+bool record(const std::vector<Figure>& figures, const BenchServeOptions& options) {
+  Recorder recorder;
+  if (const Status status = recorder.begin(options.recording, "serve", "", find_machine());
+      !status.ok()) {
+    fmt::print(stderr, "millrace: the run was not stored: {}\n", status.message());
+    return false;
+  }
+  std::vector<lab::Metric> metrics;
+  for (const Figure& figure : figures)
+    if (figure.value)
+      metrics.push_back(lab::metric_of(
+          lab::Subject{"serve", options.url.empty() ? options.model : options.url, figure.what, "",
+                       options.quick ? "quick" : "", options.threads},
+          "value", figure.unit, figure.at_least || figure.unit == "tokens/s" ? "higher" : "lower",
+          {*figure.value}));
+  recorder.add_metrics(metrics);
+  recorder.end("done");
+  return recorder.report(!options.json);
+}
+
 }  // namespace
 
 int bench_serve(const BenchServeOptions& options) {
@@ -507,7 +528,8 @@ int bench_serve(const BenchServeOptions& options) {
   }
   if (options.quick && !options.json)
     fmt::print("\n--quick shows that everything works; do not quote these times\n");
-  return n_missed > 0 && !options.quick ? kFailed : 0;
+  const bool stored = record(run.figures(), options);
+  return (n_missed > 0 && !options.quick) || !stored ? kFailed : 0;
 }
 
 }  // namespace millrace::cli

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "cli/recorder.h"
+
 namespace millrace::cli {
 
 struct BenchServeOptions {
@@ -12,6 +14,7 @@ struct BenchServeOptions {
   int threads = 0;
   bool json = false;
   bool quick = false;  // small sizes, and a missed target is no failure
+  Recording recording = {};
 };
 
 int bench_serve(const BenchServeOptions& options);

@@ -18,6 +18,8 @@ inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 inline constexpr int kInterrupted = 130;
 
+struct Recording;
+
 // Prints the error; the exit code that fits it.
 int fail(const Status& status);
 
@@ -33,12 +35,13 @@ void print_json(const Json& document) {
 // The command line as a shell would take it again.
 std::string command_line(int argc, char** argv);
 
-void add_bench(App& app, const std::string& command_line);
+void add_bench(App& app, const Recording& recording);
 void add_chat(App& app);
 void add_serve(App& app);
 void add_detokenize(App& app);
 void add_doctor(App& app, const Log& log);
 void add_inspect(App& app);
+void add_lab(App& app, const std::string& command_line);
 void add_logits(App& app);
 void add_make_model(App& app);
 void add_models(App& app);
@@ -46,7 +49,6 @@ void add_perplexity(App& app);
 void add_pull(App& app);
 void add_quantize(App& app);
 void add_run(App& app);
-void add_runs(App& app);
 void add_selftest(App& app);
 void add_template(App& app);
 void add_tokenize(App& app);

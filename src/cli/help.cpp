@@ -116,10 +116,20 @@ std::vector<Entry> arguments_of(const CLI::App& app) {
   return entries;
 }
 
+std::vector<Entry> commands_of(const CLI::App& app) {
+  std::vector<Entry> entries;
+  for (const CLI::App* command : app.get_subcommands(nullptr))
+    if (!is_group(*command)) entries.push_back({command->get_name(), command->get_description()});
+  return entries;
+}
+
 std::string usage_of(const CLI::App& app) {
-  std::string out = "Usage: millrace";
-  if (app.get_parent() == nullptr) return out + " COMMAND [OPTIONS]\n";
-  out += " " + app.get_name() + " [OPTIONS]";
+  std::string names;
+  for (const CLI::App* at = &app; at->get_parent() != nullptr; at = at->get_parent())
+    names = " " + at->get_name() + names;
+  std::string out = "Usage: millrace" + names;
+  if (!commands_of(app).empty()) return out + " COMMAND [OPTIONS]\n";
+  out += " [OPTIONS]";
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_positional()) continue;
     const std::string name = argument_name(*option);
@@ -130,13 +140,6 @@ std::string usage_of(const CLI::App& app) {
     out += bare ? " " + shown : fmt::format(" [{}]", shown);
   }
   return out + "\n";
-}
-
-std::vector<Entry> commands_of(const CLI::App& app) {
-  std::vector<Entry> entries;
-  for (const CLI::App* command : app.get_subcommands(nullptr))
-    if (!is_group(*command)) entries.push_back({command->get_name(), command->get_description()});
-  return entries;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/recorder.h"
 
 namespace millrace::cli {
 namespace {
@@ -33,12 +34,13 @@ int run(int argc, char** argv) {
       "The environment variable MILLRACE_LOG (debug, info, warning, error or off) sets what is\n"
       "logged on stderr. MILLRACE_PROFILE names the profile of measured kernels that models run\n"
       "with, or is off (default: what 'bench --write-profile default' wrote).");
-  add_bench(app, command_line(argc, argv));
+  add_bench(app, {.command = command_line(argc, argv)});
   add_chat(app);
   add_serve(app);
   add_detokenize(app);
   add_doctor(app, log);
   add_inspect(app);
+  add_lab(app, command_line(argc, argv));
   add_logits(app);
   add_make_model(app);
   add_models(app);
@@ -46,7 +48,6 @@ int run(int argc, char** argv) {
   add_pull(app);
   add_quantize(app);
   add_run(app);
-  add_runs(app);
   add_selftest(app);
   add_template(app);
   add_tokenize(app);

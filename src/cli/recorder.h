@@ -19,16 +19,22 @@ Result<int64_t> parse_run(std::string_view text);
 
 // Where a run goes and what it was asked for as.
 struct Recording {
-  std::string db;       // empty: the user's own
-  std::string command;  // the command line
+  std::string db = {};       // empty: the user's own
+  std::string command = {};  // the command line
   bool no_store = false;
+  // Of 'lab run': the run is an experiment on this hypothesis.
+  int64_t hypothesis = 0;
+  std::string role = {};  // candidate or baseline
 };
 
 class Recorder {
  public:
-  Status begin(const Recording& recording, const lab::Target& target, const Machine& machine);
+  // kind: of what is measured, as lab::Subject has it.
+  Status begin(const Recording& recording, std::string_view kind, std::string_view device,
+               const Machine& machine);
   void add_ceilings(std::string_view when, const lab::Roof& roof);
   void add_rows(const std::vector<lab::Row>& rows);
+  void add_metrics(const std::vector<lab::Metric>& metrics);
   void end(std::string_view state);
   // Says on stderr when the run was not stored whole, else (`say`) under which number it was.
   bool report(bool say) const;

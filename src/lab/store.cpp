@@ -3,101 +3,50 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/sqlite.h"
+#include "lab/notebook/schema.h"
+#include "lab/process_mark.h"
+#include "lab/run_record.h"
 
 namespace millrace::lab {
 namespace {
 
-constexpr int kSchema = 1;
-constexpr int kApplication = 0x4d696c6c;  // "Mill": what `file` and foreign_file() know it by
-
-constexpr const char* kTables = R"sql(
-CREATE TABLE runs(
-  id INTEGER PRIMARY KEY, started TEXT NOT NULL, ended TEXT, state TEXT NOT NULL,
-  device TEXT NOT NULL, machine TEXT NOT NULL, machine_json TEXT NOT NULL,
-  build_commit TEXT NOT NULL, build_json TEXT NOT NULL, command TEXT NOT NULL);
-CREATE TABLE ceilings(
-  run_id INTEGER NOT NULL REFERENCES runs(id), at TEXT NOT NULL, label TEXT NOT NULL,
-  json TEXT NOT NULL);
-CREATE TABLE results(
-  id INTEGER PRIMARY KEY, run_id INTEGER NOT NULL REFERENCES runs(id),
-  op TEXT NOT NULL, problem TEXT NOT NULL, key TEXT NOT NULL, variant TEXT NOT NULL,
-  numerics TEXT NOT NULL, layout TEXT NOT NULL, isa TEXT NOT NULL, mode TEXT NOT NULL,
-  n_lanes INTEGER NOT NULL, us REAL NOT NULL, us_lo REAL, us_hi REAL, bytes REAL, macs REAL,
-  gbps REAL, gflops REAL, floor_us REAL, floor_percent REAL, isa_percent REAL, bound TEXT,
-  noise REAL, ring_entries INTEGER, ring_bytes REAL, verified_whole INTEGER,
-  verified_sampled INTEGER);
-CREATE INDEX results_by_run ON results(run_id);
-CREATE TABLE samples(
-  result_id INTEGER NOT NULL REFERENCES results(id), twin INTEGER NOT NULL, round INTEGER NOT NULL,
-  us REAL NOT NULL, PRIMARY KEY(result_id, twin, round)) WITHOUT ROWID;
-)sql";
-
-Status exec(sqlite3* db, std::string_view path, const char* sql) {
-  if (sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK) return {};
-  return sqlite_failure(db, path);
-}
-
-Result<int64_t> integer_of(sqlite3* db, std::string_view path, const char* sql) {
-  Query query(db, path, sql);
-  MILLRACE_ASSIGN(const bool row, query.step());
-  return row ? query.integer(0) : int64_t{0};
-}
-
-double or_infinite(const Query& query, int column, double sign) {
-  return query.is_null(column) ? sign * std::numeric_limits<double>::infinity()
-                               : query.real(column);
-}
-
-Row read_row(const Query& q) {
-  Row row;
-  int c = 1;
-  for (std::string* text : {&row.op, &row.problem, &row.key, &row.variant, &row.numerics,
-                            &row.layout, &row.isa, &row.mode})
-    *text = q.text(c++);
-  row.n_lanes = static_cast<int>(q.integer(c++));
-  row.us.mid = q.real(c++);
-  row.us.lo = or_infinite(q, c++, -1);
-  row.us.hi = or_infinite(q, c++, 1);
-  for (double* value : {&row.bytes, &row.macs, &row.gbps, &row.gflops, &row.floor_us,
-                        &row.floor_percent, &row.isa_percent})
-    *value = q.real(c++);
-  row.bound = q.text(c++);
-  row.noise = or_infinite(q, c++, 1);
-  row.mount.n_entries = static_cast<size_t>(q.integer(c++));
-  row.mount.cold_bytes = q.real(c++);
-  row.mount.checked.n_whole = static_cast<size_t>(q.integer(c++));
-  row.mount.checked.n_sampled = static_cast<size_t>(q.integer(c++));
-  return row;
-}
-
-Status read_samples(sqlite3* db, std::string_view path, int64_t result, Row& row) {
-  Query query(db, path, "SELECT twin, us FROM samples WHERE result_id = ? ORDER BY twin, round");
-  query.bind(result);
-  for (;;) {
-    MILLRACE_ASSIGN(const bool more, query.step());
-    if (!more) return {};
-    (query.integer(0) == 0 ? row.samples_us : row.twin_us).push_back(query.real(1));
-  }
-}
-
-Status write_samples(Query& insert, int64_t result, int twin, const std::vector<double>& us) {
-  for (size_t round = 0; round < us.size(); ++round)
-    MILLRACE_TRY(insert.bind(result, twin, round, us[round]).run());
-  return {};
-}
-
+// What a run shows as: of one whose process is gone, its row still says that it runs.
 RunSummary read_summary(const Query& q) {
-  return {q.integer(0), q.text(1), q.text(2), q.text(3),   q.text(4),
-          q.text(5),    q.text(6), q.text(7), q.integer(8)};
+  RunSummary out{.id = q.integer(0),
+                 .started = q.text(1),
+                 .ended = q.text(2),
+                 .state = q.text(3),
+                 .device = q.text(4),
+                 .machine = q.text(5),
+                 .commit = q.text(6),
+                 .command = q.text(7),
+                 .n_results = q.integer(8),
+                 .kind = q.text(9),
+                 .uid = q.text(10),
+                 .digest = q.text(11),
+                 .origin = q.text(12),
+                 .experiment = q.maybe_integer(13)};
+  if (out.state == "running" && !may_be_alive(q.text(14))) out.state = "interrupted";
+  return out;
 }
 
-constexpr const char* kSummaries =
-    "SELECT id, started, ended, state, device, machine, build_commit, command,"
-    " (SELECT count(*) FROM results WHERE run_id = runs.id) FROM runs"
-    " WHERE ?1 = 0 OR id = ?1 ORDER BY id DESC LIMIT ?2";
+#define MILLRACE_SUMMARY                                                               \
+  "SELECT runs.id, started, ended, state, device, machine, build_commit, command,"     \
+  " (SELECT count(*) FROM metrics WHERE run_id = runs.id), kind, uid, digest, origin," \
+  " experiment_id, process FROM "
+
+// The newest before ?1, of all, of those that measured ?3, of experiment ?3.
+constexpr const char* kNewest = MILLRACE_SUMMARY "runs WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+constexpr const char* kNewestNamed = MILLRACE_SUMMARY
+    "run_names JOIN runs ON runs.id = run_id WHERE name = ?3 AND run_id < ?1"
+    " ORDER BY run_id DESC LIMIT ?2";
+constexpr const char* kOfExperiment =
+    MILLRACE_SUMMARY "runs WHERE experiment_id = ?3 AND id < ?1 ORDER BY id DESC LIMIT ?2";
+constexpr const char* kOne = MILLRACE_SUMMARY "runs WHERE id = ?1";
 
 }  // namespace
 
@@ -159,41 +108,61 @@ Status Store::open_file(Missing missing) {
 
 Status Store::prepare_schema(Missing missing) {
   sqlite3* db = db_.get();
-  MILLRACE_ASSIGN(const int64_t n_tables,
-                  integer_of(db, path_, "SELECT count(*) FROM sqlite_master"));
-  MILLRACE_ASSIGN(const int64_t application, integer_of(db, path_, "PRAGMA application_id"));
-  MILLRACE_ASSIGN(const int64_t version, integer_of(db, path_, "PRAGMA user_version"));
-  if (n_tables > 0 && application != kApplication)
-    return error(Code::corrupt,
-                 "{} is an SQLite database of another program; name another file with --db", path_);
-  if (version > kSchema)
-    return error(Code::unsupported,
-                 "{} was written by a newer Millrace (schema {}; this one knows {}); name another "
-                 "file with --db",
-                 path_, version, kSchema);
-  if (n_tables == 0 && missing == Missing::refuse) return no_runs_at(path_);
-  MILLRACE_TRY(exec(db, path_, "PRAGMA journal_mode = WAL"));
-  MILLRACE_TRY(exec(db, path_, "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON"));
-  Transaction transaction(db, path_);
-  MILLRACE_TRY(transaction.begin());  // also finds out here whether the file can be written
-  // Another process may have made the tables meanwhile.
-  MILLRACE_ASSIGN(const int64_t now, integer_of(db, path_, "PRAGMA user_version"));
-  if (now == 0) {
-    MILLRACE_TRY(exec(db, path_, kTables));
-    MILLRACE_TRY(exec(db, path_, fmt::format("PRAGMA application_id = {}", kApplication).c_str()));
-    MILLRACE_TRY(exec(db, path_, fmt::format("PRAGMA user_version = {}", kSchema).c_str()));
+  MILLRACE_ASSIGN(const FileState file, inspect_file(db, path_));
+  if (file.empty && missing == Missing::refuse) return no_runs_at(path_);
+  MILLRACE_TRY(execute(db, path_, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"));
+  {
+    Transaction transaction(db, path_);
+    MILLRACE_TRY(transaction.begin());  // also finds out here whether the file can be written
+    MILLRACE_ASSIGN(const bool changed, migrate(db, path_));
+    if (changed && !file.empty) MILLRACE_TRY(seal_ended());
+    MILLRACE_TRY(transaction.commit());
   }
-  return transaction.commit();
+  return execute(db, path_, "PRAGMA foreign_keys = ON");
+}
+
+// Runs of a schema that had no digests.
+Status Store::seal_ended() {
+  std::vector<int64_t> ended;
+  Query query(db_.get(), path_, "SELECT id FROM runs WHERE ended IS NOT NULL AND digest IS NULL");
+  for (;;) {
+    MILLRACE_ASSIGN(const bool more, query.step());
+    if (!more) break;
+    ended.push_back(query.integer(0));
+  }
+  for (const int64_t run : ended) MILLRACE_TRY(seal(run));
+  return {};
+}
+
+Status Store::add_event(std::string_view type, int64_t run, std::string_view text) {
+  Query insert(db_.get(), path_,
+               "INSERT INTO events(at, actor, type, ref_kind, ref_id, text)"
+               " VALUES(?, 'bench', ?, 'run', ?, ?)");
+  return insert.bind(utc_now(), type, run, text).run();
 }
 
 Result<int64_t> Store::begin_run(const RunHead& head) {
+  Transaction transaction(db_.get(), path_);
+  MILLRACE_TRY(transaction.begin());
   Query insert(db_.get(), path_,
-               "INSERT INTO runs(started, state, device, machine, machine_json, build_commit,"
-               " build_json, command) VALUES(?, 'running', ?, ?, ?, ?, ?, ?)");
-  insert.bind(utc_now(), head.device, head.machine, head.machine_json, head.commit, head.build_json,
-              head.command);
+               "INSERT INTO runs(kind, started, state, device, machine, build_commit, command,"
+               " process, experiment_id) VALUES(?, ?, 'running', ?, ?, ?, ?, ?, ?)");
+  insert.bind(head.kind, utc_now(), head.device, head.machine, head.commit, head.command,
+              process_mark(), head.experiment);
   MILLRACE_TRY(insert.run());
-  return static_cast<int64_t>(sqlite3_last_insert_rowid(db_.get()));
+  const int64_t id = sqlite3_last_insert_rowid(db_.get());
+  Query details(db_.get(), path_, "INSERT INTO run_details VALUES(?, ?, ?)");
+  MILLRACE_TRY(details.bind(id, head.machine_json, head.build_json).run());
+  if (head.experiment) {
+    Query edge(db_.get(), path_,
+               "INSERT INTO edges(created, src_kind, src_id, dst_kind, dst_id, type, run_id)"
+               " SELECT ?, 'exp', id, 'hyp', hypothesis_id, 'tests', ? FROM experiments"
+               " WHERE id = ?");
+    MILLRACE_TRY(edge.bind(utc_now(), id, *head.experiment).run());
+  }
+  MILLRACE_TRY(add_event("run.began", id, head.command));
+  MILLRACE_TRY(transaction.commit());
+  return id;
 }
 
 Status Store::add_ceilings(int64_t run, std::string_view when, const std::string& json) {
@@ -201,40 +170,48 @@ Status Store::add_ceilings(int64_t run, std::string_view when, const std::string
   return insert.bind(run, utc_now(), when, json).run();
 }
 
-Status Store::add_rows(int64_t run, const std::vector<Row>& rows) {
+Status Store::add_rows(int64_t run_id, const std::vector<Row>& rows) {
+  MILLRACE_ASSIGN(const RunSummary head, run(run_id));
+  std::vector<Metric> metrics;
+  for (const Row& row : rows) metrics.push_back(metric_of(row, head.kind));
+  return add_metrics(run_id, metrics);
+}
+
+Status Store::add_metrics(int64_t run, const std::vector<Metric>& metrics) {
   Transaction transaction(db_.get(), path_);
   MILLRACE_TRY(transaction.begin());
-  // A double that is not finite is stored as NULL by SQLite (NaN) or kept (infinity); intervals
-  // that do not exist are NULL.
-  Query result(db_.get(), path_,
-               "INSERT INTO results VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-               " ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Query sample(db_.get(), path_, "INSERT INTO samples VALUES(?, ?, ?, ?)");
-  const auto finite = [](double value) {
-    return std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
-  };
-  for (const Row& row : rows) {
-    result.bind(run, row.op, row.problem, row.key, row.variant, row.numerics, row.layout, row.isa,
-                row.mode, row.n_lanes, row.us.mid, finite(row.us.lo), finite(row.us.hi), row.bytes,
-                row.macs, row.gbps, row.gflops, row.floor_us, row.floor_percent, row.isa_percent,
-                row.bound, finite(row.noise), row.mount.n_entries, row.mount.cold_bytes,
-                row.mount.checked.n_whole, row.mount.checked.n_sampled);
-    MILLRACE_TRY(result.run());
-    const int64_t id = sqlite3_last_insert_rowid(db_.get());
-    MILLRACE_TRY(write_samples(sample, id, 0, row.samples_us));
-    MILLRACE_TRY(write_samples(sample, id, 1, row.twin_us));
-  }
+  MILLRACE_TRY(insert_metrics(run, metrics));
   return transaction.commit();
 }
 
 Status Store::end_run(int64_t run, std::string_view state) {
+  Transaction transaction(db_.get(), path_);
+  MILLRACE_TRY(transaction.begin());
   Query update(db_.get(), path_, "UPDATE runs SET ended = ?, state = ? WHERE id = ?");
-  return update.bind(utc_now(), state, run).run();
+  MILLRACE_TRY(update.bind(utc_now(), state, run).run());
+  MILLRACE_TRY(seal(run));
+  MILLRACE_TRY(add_event("run.ended", run, state));
+  return transaction.commit();
 }
 
-Result<std::vector<RunSummary>> Store::runs(int limit) {
-  Query query(db_.get(), path_, kSummaries);
-  query.bind(0, limit);
+Status Store::seal(int64_t run) {
+  MILLRACE_ASSIGN(const RunRecord whole, record(run));
+  Query update(db_.get(), path_, "UPDATE runs SET digest = ? WHERE id = ?");
+  return update.bind(digest_of(whole), run).run();
+}
+
+Result<std::vector<RunSummary>> Store::runs(const RunFilter& filter) {
+  const int64_t before = filter.before > 0 ? filter.before : INT64_MAX;
+  const char* sql = filter.experiment > 0 ? kOfExperiment
+                    : filter.name.empty() ? kNewest
+                                          : kNewestNamed;
+  Query query(db_.get(), path_, sql);
+  if (filter.experiment > 0)
+    query.bind(before, filter.limit, filter.experiment);
+  else if (filter.name.empty())
+    query.bind(before, filter.limit);
+  else
+    query.bind(before, filter.limit, filter.name);
   std::vector<RunSummary> found;
   for (;;) {
     MILLRACE_ASSIGN(const bool more, query.step());
@@ -244,29 +221,57 @@ Result<std::vector<RunSummary>> Store::runs(int limit) {
 }
 
 Result<RunSummary> Store::run(int64_t id) {
-  Query query(db_.get(), path_, kSummaries);
-  query.bind(id, 1);
+  Query query(db_.get(), path_, kOne);
+  query.bind(id);
   MILLRACE_ASSIGN(const bool found, query.step());
-  if (!found || id == 0) return error(Code::not_found, "no run {} in {}", id, path_);
+  if (!found) return error(Code::not_found, "no run {} in {}", id, path_);
   return read_summary(query);
 }
 
 Result<std::vector<Row>> Store::rows(int64_t run_id) {
   MILLRACE_ASSIGN(const RunSummary summary, run(run_id));
-  Query query(
-      db_.get(), path_,
-      "SELECT id, op, problem, key, variant, numerics, layout, isa, mode, n_lanes, us, us_lo,"
-      " us_hi, bytes, macs, gbps, gflops, floor_us, floor_percent, isa_percent, bound, noise,"
-      " ring_entries, ring_bytes, verified_whole, verified_sampled"
-      " FROM results WHERE run_id = ? ORDER BY id");
-  query.bind(summary.id);
+  MILLRACE_ASSIGN(const std::vector<Metric> all, metrics(summary.id));
   std::vector<Row> rows;
-  for (;;) {
-    MILLRACE_ASSIGN(const bool more, query.step());
-    if (!more) return rows;
-    rows.push_back(read_row(query));
-    MILLRACE_TRY(read_samples(db_.get(), path_, query.integer(0), rows.back()));
+  for (const Metric& metric : all)
+    if (metric.kernel) rows.push_back(row_of(metric));
+  return rows;
+}
+
+Result<RunRecord> Store::record(int64_t run_id) {
+  RunRecord out;
+  MILLRACE_ASSIGN(out.head, run(run_id));
+  Query details(db_.get(), path_,
+                "SELECT machine_json, build_json FROM run_details WHERE run_id = ?");
+  details.bind(run_id);
+  MILLRACE_ASSIGN(const bool has_details, details.step());
+  if (has_details) {
+    out.machine_json = details.text(0);
+    out.build_json = details.text(1);
   }
+  Query ceilings(db_.get(), path_,
+                 "SELECT at, label, json FROM ceilings WHERE run_id = ? ORDER BY rowid");
+  ceilings.bind(run_id);
+  for (;;) {
+    MILLRACE_ASSIGN(const bool more, ceilings.step());
+    if (!more) break;
+    out.ceilings.push_back({ceilings.text(0), ceilings.text(1), ceilings.text(2)});
+  }
+  MILLRACE_ASSIGN(out.metrics, metrics(run_id));
+  return out;
+}
+
+Result<std::string> Store::problem_of(int64_t run_id) {
+  auto whole = record(run_id);
+  if (whole.status().code() == Code::not_found)
+    return fmt::format("run:{} is missing: the evidence was deleted", run_id);
+  MILLRACE_TRY(whole.status());
+  if (!whole->head.is_sealed())
+    return fmt::format("run:{} {}: it has no digest", run_id,
+                       whole->head.state == "running" ? "has not ended" : "was interrupted");
+  if (digest_of(*whole) != whole->head.digest)
+    return fmt::format("run:{} was changed after it was measured: its digest does not match",
+                       run_id);
+  return std::string();
 }
 
 }  // namespace millrace::lab

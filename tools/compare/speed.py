@@ -34,7 +34,7 @@ def yardstick(mode, path, setting, *contexts):
 
 
 def ours(path, contexts):
-    result = json.loads(run(MILLRACE, "bench", path, "--json", "--contexts", ",".join(map(str, contexts))))
+    result = json.loads(run(MILLRACE, "bench", path, "--json", "--no-store", "--contexts", ",".join(map(str, contexts))))
     return {**result, "prefill": result["prefill"][0], "decode": {row["context"]: row for row in result["decode"]}}
 
 
@@ -43,7 +43,7 @@ def starts(path, setting):
     def quickest(results):
         return min(results, key=lambda result: result["load_to_first_token_s"])
 
-    pairs = [(yardstick("start", path, setting), json.loads(run(MILLRACE, "bench", path, "--json", "-n", 1, "-r", 1)))
+    pairs = [(yardstick("start", path, setting), json.loads(run(MILLRACE, "bench", path, "--json", "--no-store", "-n", 1, "-r", 1)))
              for _ in range(N_STARTS)]
     return [quickest(side) for side in zip(*pairs)]
 
