@@ -161,18 +161,20 @@ Status show_run(lab::Notebook& notebook, int64_t id, bool json) {
 Result<Json> verdicts_json(lab::Notebook& notebook, const std::vector<lab::Verdict>& verdicts) {
   Json out = Json::array();
   for (const lab::Verdict& v : verdicts) {
-    MILLRACE_ASSIGN(const std::string problem, notebook.store().problem_of(v.run));
+    MILLRACE_ASSIGN(const lab::Evidence evidence, notebook.evidence_of(v));
     out.push_back(lab::to_json(v));
-    out.back()["evidence_problem"] = problem;
+    out.back()["evidence_problem"] = evidence.problem;
+    out.back()["evidence_imported"] = evidence.imported;
   }
   return out;
 }
 
 Status print_verdict(lab::Notebook& notebook, const lab::Verdict& v) {
-  MILLRACE_ASSIGN(const std::string problem, notebook.store().problem_of(v.run));
-  fmt::print("verdict:{}{}: {} by run:{}{}, {}{}\n", v.id, marks(v.origin), v.outcome, v.run,
-             v.baseline_run ? fmt::format(" against run:{}", *v.baseline_run) : "",
-             printable(v.created), problem.empty() ? "" : "; " + problem);
+  MILLRACE_ASSIGN(const lab::Evidence evidence, notebook.evidence_of(v));
+  fmt::print("verdict:{}{}: {} by run:{}{}, {}{}{}\n", v.id, marks(v.origin), printable(v.outcome),
+             v.run, v.baseline_run ? fmt::format(" against run:{}", *v.baseline_run) : "",
+             printable(v.created), evidence.imported ? "; on imported runs" : "",
+             evidence.problem.empty() ? "" : "; " + printable(evidence.problem));
   return {};
 }
 
@@ -355,11 +357,12 @@ Status graph(lab::Notebook& notebook, const GraphOptions& options) {
     fmt::print("{}", lab::to_dot(found));
   } else {
     for (const auto& node : found.nodes)
-      fmt::print("{:<10} [{}] {}\n", lab::to_text(node.ref), printable(node.status),
+      fmt::print("{:<10} [{}] {}\n", printable(lab::to_text(node.ref)), printable(node.status),
                  printable(node.text, kLineBytes));
     if (!found.edges.empty()) fmt::print("\n");
     for (const auto& edge : found.edges)
-      fmt::print("{} -{}-> {}{}\n", lab::to_text(edge.from), edge.type, lab::to_text(edge.to),
+      fmt::print("{} -{}-> {}{}\n", printable(lab::to_text(edge.from)), printable(edge.type),
+                 printable(lab::to_text(edge.to)),
                  edge.run ? fmt::format("  (run:{})", *edge.run) : "");
   }
   return {};

@@ -475,7 +475,7 @@ Status Engine::step(std::span<const Work> batch, Program* then) {
     status = inputs_.upload(device_, n_rows_);
     is_read_back_ = false;
     if (status.ok()) status = program.run(n_rows_, n_outputs_, then);
-    if (status.ok()) status = device_.wait();
+    if (const Status done = device_.wait(); status.ok()) status = done;
   }
   status.ok() ? commit(batch) : roll_back();
   return status;

@@ -249,8 +249,10 @@ Status Sampler::bind_on_gpu() {
   each_input(count(n_in));
   each_output(count(n_out));
   if (n_in > inputs_.host.bytes()) {
-    MILLRACE_ASSIGN(inputs_.host, PinnedBuffer::make(2 * n_in));
-    MILLRACE_ASSIGN(inputs_.device, device_->allocate(2 * n_in, Pages::small));
+    Shared larger;  // both or neither
+    MILLRACE_ASSIGN(larger.host, PinnedBuffer::make(2 * n_in));
+    MILLRACE_ASSIGN(larger.device, device_->allocate(2 * n_in, Pages::small));
+    inputs_ = std::move(larger);
   }
   if (n_out > outputs_.host.bytes()) {
     MILLRACE_ASSIGN(outputs_.host, PinnedBuffer::make(2 * n_out));

@@ -12,6 +12,19 @@
 
 namespace millrace::lab {
 
+// JSON from outside, nested no deeper than any record of ours: else discarded, as what is not JSON.
+inline nlohmann::ordered_json parse_shallow(std::string_view text) {
+  using Json = nlohmann::ordered_json;
+  constexpr int kDeepest = 8;
+  bool is_deep = false;
+  const auto is_kept = [&](int depth, Json::parse_event_t, Json&) {
+    is_deep |= depth > kDeepest;
+    return !is_deep;
+  };
+  Json out = Json::parse(text, is_kept, false);
+  return is_deep ? Json(Json::value_t::discarded) : out;
+}
+
 class JsonFields {
  public:
   using Json = nlohmann::ordered_json;

@@ -138,7 +138,11 @@ Result<std::vector<Metric>> Store::metrics(int64_t run) {
   for (;;) {
     MILLRACE_ASSIGN(const bool more, samples.step());
     if (!more) return out;
-    Metric& metric = out[places[samples.integer(0)]];
+    const auto place = places.find(samples.integer(0));
+    if (place == places.end())
+      return error(Code::corrupt, "{}: run:{} has samples of a measurement without its subject",
+                   path_, run);
+    Metric& metric = out[place->second];
     (samples.integer(1) == 0 ? metric.samples : metric.twin).push_back(samples.real(2));
   }
 }

@@ -15,7 +15,9 @@ inline constexpr int kBatch = 2048;    // candidates at once
 inline constexpr int kDigitBits = 11;  // of a candidate, counted at once
 inline constexpr int kBins = 1 << kDigitBits;
 inline constexpr float kBinsPerLogit = 64;  // 32 below the largest are counted
-inline constexpr int kWanted = 256;         // of a batch: nearly all of a language model's mass
+// Of the first batch: nearly all of a language model's mass. A draw that needs more needs many
+// more.
+inline constexpr unsigned kWantedFirst = 256, kWantedNext = 1536;
 static_assert(kBins == 2 * kRankThreads);
 
 using Candidate = topk::DeviceCandidate;
@@ -75,7 +77,7 @@ class DeviceRanked {
   template <class See>
   __device__ void each(See see) const;
   template <class BinOf>
-  __device__ Cut count(BinOf bin_of);
+  __device__ Cut count(BinOf bin_of, unsigned wanted);
   __device__ Candidate first_bound();
   __device__ Candidate next_bound();
   __device__ unsigned sum_before(unsigned mine) const;
@@ -121,7 +123,7 @@ __device__ inline unsigned DeviceRanked::sum_before(unsigned mine) const {
 
 // How many of the row are in each bin; bin_of(y, index) is negative for what does not count.
 template <class BinOf>
-__device__ Cut DeviceRanked::count(BinOf bin_of) {
+__device__ Cut DeviceRanked::count(BinOf bin_of, unsigned wanted) {
   for (int b = threadIdx.x; b < kBins; b += kRankThreads) shared_.bins[b] = 0;
   if (threadIdx.x == 0) shared_.cut = {-1, 0, 0};
   __syncthreads();
@@ -135,20 +137,24 @@ __device__ Cut DeviceRanked::count(BinOf bin_of) {
 #pragma unroll
   for (int j = 0; j < 2; ++j) {
     const unsigned after = before + here[j];
-    if (before < kWanted && after >= kWanted) shared_.cut = {bin - j, before, after};
+    if (before < wanted && after >= wanted) shared_.cut = {bin - j, before, after};
     before = after;
   }
   __syncthreads();
-  return shared_.cut;
+  const Cut cut = shared_.cut;
+  __syncthreads();  // the next count begins with another
+  return cut;
 }
 
 // Rounding moves what lies at the edge of a bin, so the batch may have more or fewer than were
 // counted: whoever collects looks.
 __device__ inline Candidate DeviceRanked::first_bound() {
-  const Cut cut = count([&](float y, long long) {
-    const float down = (largest_ - y) * kBinsPerLogit;
-    return down < kBins ? kBins - 1 - static_cast<int>(down) : -1;
-  });
+  const Cut cut = count(
+      [&](float y, long long) {
+        const float down = (largest_ - y) * kBinsPerLogit;
+        return down < kBins ? kBins - 1 - static_cast<int>(down) : -1;
+      },
+      kWantedFirst);
   const float n_bins = static_cast<float>(cut.bin < 0 ? kBins : kBins - cut.bin);
   const unsigned key = topk::device_key(largest_ - n_bins / kBinsPerLogit);
   return static_cast<Candidate>(key) << 32;
@@ -162,11 +168,13 @@ __device__ inline Candidate DeviceRanked::next_bound() {
   for (int shift = 64 - kDigitBits;; shift = shift > kDigitBits ? shift - kDigitBits : 0) {
     const int above = shift + kDigitBits;
     prefix = above >= 64 ? 0 : prefix >> above << above;
-    const Cut cut = count([&](float y, long long i) {
-      const Candidate c = topk::device_candidate(y, i);
-      const bool counts = c < below_ && (above >= 64 || c >> above == prefix >> above);
-      return counts ? static_cast<int>(c >> shift & (kBins - 1)) : -1;
-    });
+    const Cut cut = count(
+        [&](float y, long long i) {
+          const Candidate c = topk::device_candidate(y, i);
+          const bool counts = c < below_ && (above >= 64 || c >> above == prefix >> above);
+          return counts ? static_cast<int>(c >> shift & (kBins - 1)) : -1;
+        },
+        below_ == kAll ? kWantedFirst : kWantedNext);
     if (cut.bin < 0) return prefix;
     const Candidate begin = prefix | static_cast<Candidate>(cut.bin) << shift;
     if (cut.after <= kBatch) return begin;

@@ -215,7 +215,7 @@ __device__ void Drawing::weigh() {
 
 template <class Visit>
 __device__ void Drawing::walk(Visit visit) {
-  __shared__ int is_over;
+  __shared__ int is_over;  // of this walk alone: each visit has a function of its own
   for (ranked_.rewind(); ranked_.n() > 0; ranked_.next()) {
     weigh();
     if (threadIdx.x == 0) {

@@ -129,6 +129,68 @@ TEST_F(ExchangeTest, ARunWhoseDigestWasMadeToFitIsStillTheOtherRun) {
   EXPECT_EQ(notebook.store().problem_of(1).value(), "");
 }
 
+// A file from outside can neither bring a run into an experiment of ours nor judge with a run that
+// was made for something else.
+TEST_F(ExchangeTest, RunsFromElsewhereDoNotJoinWhatWasMadeHere) {
+  Notebook notebook = open();
+  const int64_t h = notebook.add(hypothesis("-10%")).value();
+  add_run(notebook, {metric("avx2", 10), metric("avx512", 12)}, h);
+  RunRecord forged = notebook.store().record(1).value();
+  forged.head.uid = std::string(32, 'a');
+  forged.metrics[1] = metric("avx512", 5);
+  nlohmann::ordered_json line = document_of(forged);
+  line["digest"] = digest_of(forged);
+  line["experiment"] = notebook.uid_of({"exp", 1}).value();
+  const std::string head = "{\"type\":\"millrace-lab\",\"version\":1}\n";
+  EXPECT_NE(import_text(notebook, head + line.dump() + "\n{\"type\":\"end\",\"lines\":2}\n")
+                .status()
+                .message()
+                .find("was made here"),
+            std::string::npos);
+  line.erase("experiment");
+  const std::string verdict = fmt::format(
+      R"({{"type":"verdict","uid":"{}","created":"","outcome":"supported","method":"{}",)"
+      R"("json":"","hypothesis":"{}","run":"{}"}})",
+      std::string(32, 'b'), kJudgeMethod, notebook.uid_of({"hyp", h}).value(), forged.head.uid);
+  EXPECT_NE(import_text(notebook,
+                        head + line.dump() + "\n" + verdict + "\n{\"type\":\"end\",\"lines\":3}\n")
+                .status()
+                .message()
+                .find("was not measured"),
+            std::string::npos);
+  EXPECT_EQ(notebook.store().runs(10)->size(), 1u);
+  EXPECT_EQ(notebook.give_verdict(h)->verdict.outcome, "refuted");
+}
+
+TEST_F(ExchangeTest, ALearningSaysThatItsBaselineCameFromElsewhere) {
+  Notebook other = open_other();
+  add_run(other, {metric("avx2", 10)});
+  Notebook notebook = open();
+  ASSERT_TRUE(import_text(notebook, exported(other)).ok());
+  Hypothesis h = hypothesis("-10%");
+  h.prediction.variant_a = h.prediction.variant_b = "";
+  h.prediction.baseline_run = 1;
+  const int64_t id = notebook.add(h).value();
+  add_run(notebook, {metric("avx2", 8)}, id);
+  ASSERT_TRUE(notebook.give_verdict(id).ok());
+  const int64_t learned = notebook.learn(id, "it is").value();
+  const LearningState state =
+      notebook.state_of(notebook.learning(learned).value(), machine).value();
+  EXPECT_TRUE(state.imported);
+  EXPECT_EQ(state.strength.n_imported, 1);
+}
+
+TEST_F(ExchangeTest, LongLinesAndDeepNestingAreRefused) {
+  Notebook notebook = open();
+  const std::string deep = "{\"type\":\"millrace-lab\",\"x\":" + std::string(1 << 20, '[');
+  EXPECT_NE(import_text(notebook, deep).status().message().find("not a JSON"), std::string::npos);
+  const std::string nested =
+      "{\"type\":\"millrace-lab\",\"x\":" + std::string(20, '[') + std::string(20, ']') + "}\n";
+  EXPECT_NE(import_text(notebook, nested).status().message().find("not a JSON"), std::string::npos);
+  EXPECT_NE(import_text(notebook, std::string(33 << 20, 'x')).status().message().find("32 MiB"),
+            std::string::npos);
+}
+
 TEST_F(ExchangeTest, AFileThatWasCutOffIsRefused) {
   Notebook notebook = open();
   fill(notebook);

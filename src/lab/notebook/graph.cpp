@@ -142,12 +142,12 @@ nlohmann::ordered_json to_json(const Graph& graph) {
 std::string to_dot(const Graph& graph) {
   std::string out = "digraph lab {\n  rankdir=LR;\n  node [shape=box];\n";
   for (const GraphNode& node : graph.nodes)
-    out += fmt::format("  \"{}\" [label=\"{}\\n{}\\n{}\"];\n", to_text(node.ref), to_text(node.ref),
-                       dot_text(node.status), dot_text(node.text));
+    out += fmt::format("  \"{}\" [label=\"{}\\n{}\\n{}\"];\n", dot_text(to_text(node.ref)),
+                       dot_text(to_text(node.ref)), dot_text(node.status), dot_text(node.text));
   for (const Edge& edge : graph.edges)
-    out +=
-        fmt::format("  \"{}\" -> \"{}\" [label=\"{}{}\"];\n", to_text(edge.from), to_text(edge.to),
-                    dot_text(edge.type), edge.run ? fmt::format(" run:{}", *edge.run) : "");
+    out += fmt::format("  \"{}\" -> \"{}\" [label=\"{}{}\"];\n", dot_text(to_text(edge.from)),
+                       dot_text(to_text(edge.to)), dot_text(edge.type),
+                       edge.run ? fmt::format(" run:{}", *edge.run) : "");
   return out + "}\n";
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -8,8 +9,30 @@
 #include "lab/run_record.h"
 
 namespace millrace::lab {
+namespace {
 
 using Json = nlohmann::ordered_json;
+
+// A run of every kernel is a few MB; what is longer is no export.
+constexpr size_t kMostLineBytes = size_t{32} << 20;
+
+// The next line, without its end; false where there is none.
+Result<bool> read_line(std::istream& text, std::string& line) {
+  line.clear();
+  for (int c = text.get(); c != std::istream::traits_type::eof(); c = text.get()) {
+    if (c == '\n') return true;
+    if (line.size() == kMostLineBytes)
+      return error(Code::corrupt, "a line of more than {} MiB", kMostLineBytes >> 20);
+    line.push_back(static_cast<char>(c));
+  }
+  return !line.empty();
+}
+
+Status check_if_any(std::string_view what, const std::string& text) {
+  return text.empty() ? Status() : check_text(what, text);
+}
+
+}  // namespace
 
 // The notebook's friend: it alone writes records that were made elsewhere.
 class Importer {
@@ -17,15 +40,19 @@ class Importer {
   explicit Importer(Notebook& notebook) : notebook_(notebook), origin_("imported " + utc_now()) {}
 
   Result<Imported> all(std::istream& text, const std::string& name) {
+    const auto wrong = [&](const Status& status) {
+      return error(status.code() == Code::io_error ? Code::io_error : Code::corrupt,
+                   "{}:{}: {}; nothing was imported", name, n_lines_, status.message());
+    };
+    std::string line;
+    auto more = read_line(text, line);  // before others have to wait for the transaction
     Transaction transaction(store().connection(), store().path());
     MILLRACE_TRY(transaction.begin());
-    std::string line;
-    while (std::getline(text, line)) {
+    for (; more.ok() && more.value(); more = read_line(text, line)) {
       ++n_lines_;
-      if (const Status status = take(line); !status.ok())
-        return error(status.code() == Code::io_error ? Code::io_error : Code::corrupt,
-                     "{}:{}: {}; nothing was imported", name, n_lines_, status.message());
+      if (const Status status = take(line); !status.ok()) return wrong(status);
     }
+    if (!more.ok()) return wrong(more.status());
     if (!ended_)
       return error(Code::corrupt,
                    "{} ends after {} lines without its last one: it is not a whole export; nothing "
@@ -42,7 +69,7 @@ class Importer {
   Store& store() { return notebook_.store(); }
 
   Status take(const std::string& line) {
-    const Json json = Json::parse(line, nullptr, false);
+    const Json json = parse_shallow(line);
     if (!json.is_object()) return error(Code::corrupt, "not a JSON object");
     JsonFields in(json);
     const std::string type = in.text("type");
@@ -134,7 +161,14 @@ class Importer {
       return {};
     }
     head.origin = origin_;
+    MILLRACE_TRY(check_if_any("the run's command", head.command));
     MILLRACE_ASSIGN(const auto experiment, maybe_named("exp", in, "experiment"));
+    if (experiment) {
+      MILLRACE_ASSIGN(const Experiment made, notebook_.experiment(*experiment));
+      if (made.origin.empty())
+        return error(Code::corrupt, "exp:{} was made here, and only runs from here belong to it",
+                     made.id);
+    }
     MILLRACE_ASSIGN(const int64_t id, store().insert_record(record, experiment));
     ++out_.n_runs;
     return notebook_.add_event("run.imported", {"run", id}, head.command);
@@ -157,6 +191,10 @@ class Importer {
     p.variant_b = in.text("variant_b");
     MILLRACE_TRY(in.status());
     MILLRACE_TRY(check_text("the hypothesis", h.text));
+    MILLRACE_TRY(check_text("the metric", p.metric));
+    for (const std::string& text :
+         {h.rationale, p.kind, p.name, p.problem, p.mode, p.variant_a, p.variant_b})
+      MILLRACE_TRY(check_if_any("a part of the prediction", text));
     if (p.size <= -1 || (p.direction == "down" && p.size > 0) ||
         (p.direction == "up" && p.size < 0) || (p.direction == "same" && p.size != 0))
       return error(Code::corrupt, "a size of {} does not go with '{}'", p.size,
@@ -171,6 +209,7 @@ class Importer {
     e.role = in.text("role");
     e.command = in.text("command");
     MILLRACE_ASSIGN(e.hypothesis, named("hyp", in, "hypothesis"));
+    MILLRACE_TRY(check_if_any("the experiment's command", e.command));
     return notebook_.insert(e).status();
   }
 
@@ -186,6 +225,13 @@ class Importer {
     MILLRACE_ASSIGN(v.baseline_run, maybe_named("run", in, "baseline_run"));
     if (v.method != kJudgeMethod)
       return error(Code::unsupported, "no verdict is made by '{}' here", printable(v.method, 100));
+    MILLRACE_ASSIGN(const auto runs, notebook_.runs_of(v.hypothesis, "candidate"));
+    const bool is_of_it = std::any_of(runs.begin(), runs.end(), [&](const RunSummary& run) {
+      return run.id == v.run && run.state == "done";
+    });
+    if (!is_of_it)
+      return error(Code::corrupt, "the verdict's run was not measured to its end for hyp:{}",
+                   v.hypothesis);
     MILLRACE_ASSIGN(const Hypothesis h, notebook_.hypothesis(v.hypothesis));
     MILLRACE_ASSIGN(const Judgement again, notebook_.judge_runs(h, v.run, v.baseline_run));
     if (again.outcome != v.outcome)
@@ -204,6 +250,7 @@ class Importer {
     MILLRACE_ASSIGN(l.hypothesis, named("hyp", in, "hypothesis"));
     MILLRACE_ASSIGN(l.verdict, named("verdict", in, "verdict"));
     MILLRACE_TRY(check_text("the learning", l.text));
+    MILLRACE_TRY(check_if_any("the scope", l.scope));
     return notebook_.insert(l).status();
   }
 
@@ -215,6 +262,7 @@ class Importer {
     p.body = in.text("body");
     p.state = in.text("state");
     MILLRACE_TRY(in.status());
+    MILLRACE_TRY(check(p));
     return notebook_.insert(p).status();
   }
 
@@ -232,6 +280,7 @@ class Importer {
     c.conditions = read_conditions(in);
     MILLRACE_ASSIGN(c.post, maybe_named("post", in, "post"));
     MILLRACE_ASSIGN(c.run, named("run", in, "run"));
+    MILLRACE_TRY(check_text("the claim", c.text));
     MILLRACE_ASSIGN(const double again, notebook_.value_of(c));
     if (again != c.value)
       return error(Code::corrupt, "the claim says {}, and the run says {}", c.value, again);
@@ -259,9 +308,11 @@ class Importer {
   }
 
   Status event(JsonFields& in) {
-    const std::string uid = in.text("uid"), at = in.text("at"), actor = in.text("actor"),
+    const std::string uid = in.text("uid"), at = in.text("at"), by = in.text("actor"),
                       type = in.text("event"), kind = in.text("ref_kind"), text = in.text("text");
     MILLRACE_TRY(in.status());
+    MILLRACE_TRY(check_if_any("the event", text));
+    const std::string actor = by.starts_with("imported ") ? by : "imported " + by;
     NodeRef ref;
     if (in.has("ref")) {
       MILLRACE_ASSIGN(ref.id, named(kind, in, "ref"));

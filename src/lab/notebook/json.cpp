@@ -1,7 +1,8 @@
 #include "lab/notebook/json.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "lab/json_fields.h"
 
 namespace millrace::lab {
 namespace {
@@ -93,7 +94,7 @@ Json to_json(const Verdict& v) {
   out["baseline_run"] = ref("run", v.baseline_run);
   out["outcome"] = v.outcome;
   out["method"] = v.method;
-  const Json judged = Json::parse(v.json, nullptr, false);
+  const Json judged = parse_shallow(v.json);
   out["rows"] = judged.is_object() && judged.contains("rows") ? judged["rows"] : Json::array();
   return out;
 }
@@ -107,6 +108,7 @@ Json to_json(const Learning& l, const LearningState& state) {
   out["strength"] = {{"name", state.strength.name},
                      {"supporting_runs", state.strength.n_supporting},
                      {"refuting_runs", state.strength.n_refuting},
+                     {"imported_runs", state.strength.n_imported},
                      {"machines", state.strength.n_machines}};
   out["conditions"] = json_of(l.conditions);
   out["stale"] = state.stale;

@@ -119,7 +119,7 @@ Result<Judgement> judge(const Prediction& prediction, const std::vector<Metric>&
     return error(Code::not_found,
                  "nothing was measured that the prediction is about ({} of {}); see the rows with "
                  "'millrace lab show'",
-                 prediction.metric, printable(subject_text(prediction)));
+                 printable(prediction.metric), printable(subject_text(prediction)));
   Judgement out;
   for (const Pair& pair : pairs)
     out.rows.push_back(judge_pair(prediction, pair, kAlpha / static_cast<double>(pairs.size())));

@@ -73,13 +73,18 @@ Result<int64_t> Notebook::add(const Edge& edge) {
   return id;
 }
 
-Result<int64_t> Notebook::add(const Post& post) {
+Status check(const Post& post) {
   MILLRACE_TRY(check_text("the title", post.title));
   MILLRACE_TRY(check_text("the post", post.body));
   if (post.slug.empty() ||
       post.slug.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != std::string::npos)
     return error(Code::invalid_argument,
                  "a post's short name has lower-case letters, digits and '-' alone");
+  return {};
+}
+
+Result<int64_t> Notebook::add(const Post& post) {
+  MILLRACE_TRY(check(post));
   Transaction transaction(store_.connection(), store_.path());
   MILLRACE_TRY(transaction.begin());
   MILLRACE_ASSIGN(const int64_t id, insert(post));

@@ -29,6 +29,12 @@ struct LearningState {
   Strength strength;
 };
 
+// What stands behind a verdict: its run, and its baseline's where it has one.
+struct Evidence {
+  std::string problem;  // empty: none
+  bool imported = false;
+};
+
 struct ClaimState {
   double value_now = 0;
   std::string status;  // ok, changed, no evidence
@@ -84,6 +90,7 @@ class Notebook {
   Result<std::vector<Event>> events(int64_t after, int limit);  // by number
   Result<std::vector<Event>> newest_events(int limit);          // oldest of them first
 
+  Result<Evidence> evidence_of(const Verdict& verdict);
   Result<LearningState> state_of(const Learning& learning, const Machine& machine);
   Result<ClaimState> state_of(const Claim& claim, const Machine& machine);
 
@@ -115,5 +122,6 @@ class Notebook {
 
 // What a text may be: UTF-8, not blank, not longer than 64 KiB.
 Status check_text(std::string_view what, std::string_view text);
+Status check(const Post& post);
 
 }  // namespace millrace::lab

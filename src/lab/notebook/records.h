@@ -76,7 +76,8 @@ struct Learning : RecordHead {
 // How much stands behind a learning: counted, not typed.
 struct Strength {
   int n_supporting = 0, n_refuting = 0, n_machines = 0;
-  std::string name;  // undecided, one run, repeated, several machines, contradicted
+  int n_imported = 0;  // of the runs: measured elsewhere
+  std::string name;    // undecided, one run, repeated, several machines, contradicted
 };
 
 struct Edge : RecordHead {

@@ -82,7 +82,12 @@ CREATE TABLE learnings(
 CREATE INDEX learnings_by_hypothesis ON learnings(hypothesis_id);
 CREATE TABLE edges(
   id INTEGER PRIMARY KEY, )sql" MILLRACE_UID R"sql(, created TEXT NOT NULL,
-  src_kind TEXT NOT NULL, src_id INTEGER NOT NULL, dst_kind TEXT NOT NULL, dst_id INTEGER NOT NULL,
+  src_kind TEXT NOT NULL
+    CHECK(src_kind IN ('run', 'hyp', 'exp', 'verdict', 'learn', 'post', 'claim')),
+  src_id INTEGER NOT NULL,
+  dst_kind TEXT NOT NULL
+    CHECK(dst_kind IN ('run', 'hyp', 'exp', 'verdict', 'learn', 'post', 'claim')),
+  dst_id INTEGER NOT NULL,
   type TEXT NOT NULL CHECK(type IN ('tests', 'supports', 'refutes', 'leaves_open', 'derived_from',
     'refines', 'supersedes', 'contradicts', 'inspired_by', 'used_in')),
   run_id INTEGER REFERENCES runs(id), origin TEXT NOT NULL DEFAULT '',
@@ -127,8 +132,14 @@ CREATE TRIGGER details_stay BEFORE UPDATE ON run_details
   BEGIN SELECT raise(ABORT, 'measurements do not change'); END;
 CREATE TRIGGER details_remain BEFORE DELETE ON run_details
   BEGIN SELECT raise(ABORT, 'measurements are not deleted'); END;
+CREATE TRIGGER ceilings_stay BEFORE UPDATE ON ceilings
+  BEGIN SELECT raise(ABORT, 'measurements do not change'); END;
+CREATE TRIGGER ceilings_remain BEFORE DELETE ON ceilings
+  BEGIN SELECT raise(ABORT, 'measurements are not deleted'); END;
 CREATE TRIGGER subjects_stay BEFORE UPDATE ON subjects
   BEGIN SELECT raise(ABORT, 'measurements do not change'); END;
+CREATE TRIGGER subjects_remain BEFORE DELETE ON subjects
+  BEGIN SELECT raise(ABORT, 'measurements are not deleted'); END;
 CREATE TRIGGER metrics_stay BEFORE UPDATE ON metrics
   BEGIN SELECT raise(ABORT, 'measurements do not change'); END;
 CREATE TRIGGER metrics_remain BEFORE DELETE ON metrics
@@ -176,6 +187,15 @@ std::string triggers_against_replacing() {
         " (SELECT 1 FROM {0} WHERE {1} = NEW.{1} OR uid = NEW.uid)"
         " BEGIN SELECT raise(ABORT, 'what is written is not replaced'); END;",
         table, std::string_view(table) == "events" ? "seq" : "id");
+  for (const auto& [table, key] : {std::pair("run_details", "run_id"),
+                                   {"metrics", "id"},
+                                   {"subjects", "id"},
+                                   {"kernel_facts", "metric_id"}})
+    out += fmt::format(
+        "CREATE TRIGGER {0}_are_new BEFORE INSERT ON {0} WHEN EXISTS"
+        " (SELECT 1 FROM {0} WHERE {1} = NEW.{1})"
+        " BEGIN SELECT raise(ABORT, 'what is written is not replaced'); END;",
+        table, key);
   return out;
 }
 

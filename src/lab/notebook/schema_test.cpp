@@ -119,6 +119,15 @@ TEST_F(SchemaTest, WhatIsWrittenStays) {
         "UPDATE learnings SET text = 'x'",
         "UPDATE edges SET type = 'refutes'",
         "UPDATE subjects SET variant = 'x'",
+        "DELETE FROM subjects",
+        "UPDATE ceilings SET json = '[]'",
+        "DELETE FROM ceilings",
+        "REPLACE INTO run_details VALUES(1, '', '')",
+        "REPLACE INTO kernel_facts SELECT * FROM kernel_facts",
+        "REPLACE INTO metrics SELECT id, 99, subject_id, name, unit, better, value, lo, hi, noise "
+        "FROM metrics",
+        "INSERT INTO edges(created, src_kind, src_id, dst_kind, dst_id, type) "
+        "VALUES('', 'x', 1, 'hyp', 1, 'refines')",
         "UPDATE kernel_facts SET floor_percent = 100",
         "UPDATE run_details SET machine_json = ''",
         "REPLACE INTO samples VALUES(1, 0, 0, 1)",
@@ -132,6 +141,13 @@ TEST_F(SchemaTest, WhatIsWrittenStays) {
     EXPECT_NE(sql(change), "") << change;
   Notebook notebook = open();
   EXPECT_EQ(notebook.store().problem_of(1).value(), "");
+}
+
+TEST_F(SchemaTest, SamplesOfNothingAreAnError) {
+  Notebook notebook = open();
+  add_run(notebook, {metric("avx2", 10)});
+  ASSERT_EQ(sql("DROP TRIGGER subjects_remain; DELETE FROM subjects"), "");
+  EXPECT_EQ(notebook.store().metrics(1).status().code(), Code::corrupt);
 }
 
 }  // namespace

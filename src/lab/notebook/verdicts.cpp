@@ -99,8 +99,7 @@ Result<Notebook::Judged> Notebook::give_verdict(int64_t id, std::optional<int64_
   MILLRACE_TRY(transaction.begin());
   MILLRACE_ASSIGN(v.id, insert(v));
   MILLRACE_TRY(add_verdict_edge(v));
-  MILLRACE_TRY(add_event("verdict.given", {"verdict", v.id},
-                         fmt::format("hyp:{} {} by run:{}", id, v.outcome, run)));
+  MILLRACE_TRY(add_event("verdict.given", {"verdict", v.id}, v.outcome));
   MILLRACE_TRY(transaction.commit());
   MILLRACE_ASSIGN(v, verdict(v.id));
   return out;
@@ -114,8 +113,8 @@ Result<int64_t> Notebook::learn(int64_t id, const std::string& text, std::string
     return error(Code::not_found,
                  "hyp:{} has no verdict to learn from: 'millrace lab verdict hyp:{}' computes it",
                  id, id);
-  MILLRACE_ASSIGN(const std::string problem, store_.problem_of(verdicts.back().run));
-  if (!problem.empty()) return error(Code::unavailable, "{}", problem);
+  MILLRACE_ASSIGN(const Evidence evidence, evidence_of(verdicts.back()));
+  if (!evidence.problem.empty()) return error(Code::unavailable, "{}", evidence.problem);
   MILLRACE_ASSIGN(const RunRecord run, store_.record(verdicts.back().run));
   if (scope.empty()) scope = fmt::format("{}; {}", run.head.device, subject_text(h.prediction));
   MILLRACE_TRY(check_text("the scope", scope));
@@ -140,12 +139,27 @@ Result<int64_t> Notebook::learn(int64_t id, const std::string& text, std::string
   return learned;
 }
 
-// By the runs behind it: of each run, the newest verdict.
+Result<Evidence> Notebook::evidence_of(const Verdict& v) {
+  Evidence out;
+  for (const int64_t id :
+       v.baseline_run ? std::vector{v.run, *v.baseline_run} : std::vector{v.run}) {
+    MILLRACE_ASSIGN(const std::string problem, store_.problem_of(id));
+    if (out.problem.empty()) out.problem = problem;
+    if (const auto run = store_.run(id); run.ok()) out.imported |= !run.value().origin.empty();
+  }
+  return out;
+}
+
+// By the runs behind it that are sound: of each run, the newest verdict.
 Result<Strength> Notebook::strength_of(int64_t hypothesis) {
   MILLRACE_ASSIGN(const auto verdicts, verdicts_of(hypothesis));
   std::map<int64_t, std::string> outcomes;
-  for (const Verdict& v : verdicts) outcomes[v.run] = v.outcome;
   Strength out;
+  for (const Verdict& v : verdicts) {
+    MILLRACE_ASSIGN(const Evidence evidence, evidence_of(v));
+    if (!evidence.problem.empty()) continue;
+    if (outcomes.insert_or_assign(v.run, v.outcome).second) out.n_imported += evidence.imported;
+  }
   std::set<std::string> machines;
   for (const auto& [run, outcome] : outcomes) {
     if (outcome == "undecided") continue;
@@ -167,10 +181,11 @@ Result<LearningState> Notebook::state_of(const Learning& learning, const Machine
   MILLRACE_ASSIGN(out.strength, strength_of(learning.hypothesis));
   MILLRACE_ASSIGN(const Hypothesis h, hypothesis(learning.hypothesis));
   MILLRACE_ASSIGN(const Verdict v, verdict(learning.verdict));
-  MILLRACE_ASSIGN(out.evidence, store_.problem_of(v.run));
+  MILLRACE_ASSIGN(const Evidence evidence, evidence_of(v));
+  out.evidence = evidence.problem;
+  out.imported = evidence.imported;
   const auto run = store_.run(v.run);
   if (!run.ok()) return out;
-  out.imported = !run.value().origin.empty();
   out.stale = why_stale(
       learning.conditions,
       conditions_now(machine, run.value().device, h.prediction.name.empty() ? "" : run.value().kind,
@@ -189,7 +204,8 @@ Result<double> statistic_of(const Metric& metric, const std::string& statistic) 
                 ? *std::min_element(metric.samples.begin(), metric.samples.end())
                 : *std::max_element(metric.samples.begin(), metric.samples.end());
   if (!std::isfinite(value))
-    return error(Code::unavailable, "too few samples for an interval of {}", metric.name);
+    return error(Code::unavailable, "too few samples for an interval of {}",
+                 printable(metric.name));
   return value;
 }
 
