@@ -15,7 +15,9 @@ target_compile_options(millrace_flags INTERFACE
 target_include_directories(millrace_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 if(MILLRACE_SANITIZE)
   target_compile_options(millrace_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MILLRACE_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all;-Wno-error>)
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MILLRACE_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all;-Wno-error>
+    # After -fsanitize, which would turn it on again: a target's own options come before.
+    $<$<BOOL:$<TARGET_PROPERTY:MILLRACE_NO_VPTR_CHECK>>:-fno-sanitize=vptr>)
   target_link_options(millrace_flags INTERFACE -fsanitize=${MILLRACE_SANITIZE})
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)
