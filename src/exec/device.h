@@ -38,8 +38,8 @@ class Device {
   virtual int n_lanes() const = 0;  // 1 where the word means nothing
   // Zeroed.
   virtual Result<DeviceMemory> allocate(size_t bytes, Pages pages) = 0;
-  // In the order of the device's work. `from` may be reused when it returns; pinned memory only when
-  // the device has been waited for.
+  // In the order of the device's work. `from` may be reused when it returns; pinned memory only
+  // when the device has been waited for.
   virtual Status upload(void* to, const void* from, size_t bytes) = 0;
   // Waits for the work before it.
   virtual Status read(void* to, const void* from, size_t bytes) = 0;
