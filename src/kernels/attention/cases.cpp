@@ -254,8 +254,8 @@ Seen seen_of(const Problem& p) {
 
 // A score is a chain of head_dim roundings relative to scale * sum |q k|, below 4 * sqrt(head_dim)
 // here, and its weight is off by as much; on tensor cores the weights are rounded to bf16 besides
-// (8 bits, so a relative 2^-8). The sums have up to 256 roundings in a chunk, numerator and denominator, and
-// three a fold.
+// (8 bits, so a relative 2^-8). The sums have up to 256 roundings in a chunk, numerator and
+// denominator, and three a fold.
 reference::Errors errors_of(const Problem& p) {
   const auto dim = static_cast<double>(p.head_dim);
   const double folds = 3.0 * static_cast<double>(p.ctx / kChunkTokens);
