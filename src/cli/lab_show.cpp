@@ -64,8 +64,9 @@ Status list_hypotheses(lab::Notebook& notebook, const ShowOptions& options) {
     return {};
   }
   for (const auto& line : lines)
-    fmt::print("{:<8} {:<10} {:>3} runs  {}{}\n", fmt::format("hyp:{}", line.id), line.status,
-               line.n_runs, printable(line.text, kLineBytes), marks(line.origin));
+    fmt::print("{:<8} {:<10} {:>3} runs  {}{}\n", fmt::format("hyp:{}", line.id),
+               printable(line.status), line.n_runs, printable(line.text, kLineBytes),
+               marks(line.origin));
   return {};
 }
 
@@ -73,7 +74,7 @@ void print_learning(const lab::Learning& l, const lab::LearningState& state) {
   fmt::print("learn:{}{}: {}\n  scope: {}\n  strength: {} ({} runs support, {} refute)\n", l.id,
              marks(l.origin), printable(l.text), printable(l.scope), state.strength.name,
              state.strength.n_supporting, state.strength.n_refuting);
-  if (!state.evidence.empty()) fmt::print("  evidence: {}\n", state.evidence);
+  if (!state.evidence.empty()) fmt::print("  evidence: {}\n", printable(state.evidence));
   if (state.imported) fmt::print("  evidence: imported, not measured here\n");
   if (!state.stale.empty()) fmt::print("  stale: {}\n", printable(state.stale));
 }
@@ -101,7 +102,7 @@ Status list_posts(lab::Notebook& notebook, const ShowOptions& options) {
   for (const auto& post : posts) {
     rows.push_back(lab::to_json(post));
     if (!options.lab.json)
-      fmt::print("post:{} {:<10} {} ({}){}\n", post.id, post.state,
+      fmt::print("post:{} {:<10} {} ({}){}\n", post.id, printable(post.state),
                  printable(post.title, kLineBytes), printable(post.slug), marks(post.origin));
   }
   if (options.lab.json) print_json(rows);
