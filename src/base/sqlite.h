@@ -1,4 +1,5 @@
-// The little of SQLite's interface that the store uses, with every failure turned into a Status.
+// The little of SQLite's interface that the lab and the jobs use, with every failure turned into a
+// Status.
 #pragma once
 
 #include <sqlite3.h>
@@ -15,6 +16,11 @@ namespace millrace {
 
 // What went wrong on this connection, and what to do about it.
 Status sqlite_failure(sqlite3* db, std::string_view path);
+
+// Bytes as a parameter that is no text.
+struct Blob {
+  std::string_view bytes;
+};
 
 // A prepared statement. Columns and parameters are counted from 0 and 1 as SQLite does.
 class Query {
@@ -56,13 +62,18 @@ class Query {
   double real(int column) const { return sqlite3_column_double(statement_, column); }
   bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   std::string text(int column) const {
-    const auto* p = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-    return p == nullptr
-               ? ""
-               : std::string(p, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+    return bytes_of(column, reinterpret_cast<const char*>(sqlite3_column_text(statement_, column)));
+  }
+  std::string blob(int column) const {
+    return bytes_of(column, static_cast<const char*>(sqlite3_column_blob(statement_, column)));
   }
 
  private:
+  std::string bytes_of(int column, const char* first) const {
+    if (first == nullptr) return "";
+    return {first, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+  }
+
   template <class T>
   void bind_one(int i, const T& value) {
     if (code_ != SQLITE_OK) return;
@@ -70,6 +81,9 @@ class Query {
       code_ = sqlite3_bind_null(statement_, i);
     } else if constexpr (std::is_same_v<T, std::optional<int64_t>>) {
       value ? bind_one(i, *value) : bind_one(i, nullptr);
+    } else if constexpr (std::is_same_v<T, Blob>) {
+      const char* first = value.bytes.empty() ? "" : value.bytes.data();  // null would be NULL
+      code_ = sqlite3_bind_blob64(statement_, i, first, value.bytes.size(), SQLITE_TRANSIENT);
     } else if constexpr (std::is_integral_v<T>) {
       code_ = sqlite3_bind_int64(statement_, i, static_cast<int64_t>(value));
     } else if constexpr (std::is_floating_point_v<T>) {

@@ -143,12 +143,9 @@ Status Graph::launch(const Stream& stream) const {
                      "cudaGraphLaunch");
 }
 
-Status flush_l2(const Stream& stream, const DeviceBuffer& scratch) {
-  // Resetting lines is not enough: with a carve-out left open, persisting lines survive the
-  // overwrite.
+Status reset_persisting_l2() {
   MILLRACE_TRY(cuda_status(cudaCtxResetPersistingL2Cache(), "reset persisting L2"));
-  MILLRACE_TRY(cuda_status(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0), "L2 carve-out"));
-  return stream.fill(scratch.data(), 0, scratch.bytes());
+  return cuda_status(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0), "L2 carve-out");
 }
 
 Result<int> cuda_device_count() {
@@ -156,6 +153,14 @@ Result<int> cuda_device_count() {
   MILLRACE_TRY(cuda_status(cudaGetDeviceCount(&n), "looking for CUDA devices"));
   if (n == 0) return error(Code::unavailable, "no CUDA device");
   return n;
+}
+
+Result<std::string> cuda_pci_bus_id() {
+  int device = 0;
+  char id[32] = "";
+  MILLRACE_TRY(cuda_status(cudaGetDevice(&device), "looking for the CUDA device"));
+  MILLRACE_TRY(cuda_status(cudaDeviceGetPCIBusId(id, sizeof id, device), "asking a GPU"));
+  return std::string(id);
 }
 
 Result<std::string> cuda_architecture() {
@@ -228,13 +233,16 @@ Result<double> Event::us_since(const Event&) const {
 Status Graph::launch(const Stream&) const {
   return no_cuda();
 }
-Status flush_l2(const Stream&, const DeviceBuffer&) {
+Status reset_persisting_l2() {
   return no_cuda();
 }
 Result<int> cuda_device_count() {
   return no_cuda();
 }
 Result<std::string> cuda_architecture() {
+  return no_cuda();
+}
+Result<std::string> cuda_pci_bus_id() {
   return no_cuda();
 }
 

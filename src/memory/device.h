@@ -107,13 +107,15 @@ class Graph {  // instantiated, ready to launch
   CudaHandle<free_graph> handle_;
 };
 
-// Evicts what earlier work left in L2: resets persisting lines, forbids the carve-out, and
-// overwrites a buffer of at least twice the cache.
-Status flush_l2(const Stream& stream, const DeviceBuffer& scratch);
+// Persisting lines of the L2 become ordinary ones, and the carve-out for more of them is closed:
+// with one left open, persisting lines survive whatever is read after them.
+Status reset_persisting_l2();
 
 // Number of usable devices; unavailable, with the reason, when there is none.
 Result<int> cuda_device_count();
 // Of the device in use, as "sm_90".
 Result<std::string> cuda_architecture();
+// Likewise, as "0000:18:00.0": what the driver's other libraries know it by.
+Result<std::string> cuda_pci_bus_id();
 
 }  // namespace millrace

@@ -23,6 +23,10 @@ Status system_error(const std::string& path, std::string_view what) {
   return error(code, "cannot {} {}: {}", what, path, std::strerror(e));
 }
 
+int64_t changed_ns(const struct stat& info) {
+  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
 // Closed once mapped: the mapping keeps the file.
 class Descriptor {
  public:
@@ -58,6 +62,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   mapped.path_ = path;
   mapped.device_ = info.st_dev;
   mapped.inode_ = info.st_ino;
+  mapped.changed_ns_ = changed_ns(info);
   mapped.guard_ = mapping_guard::add(mapped.data_, bytes);
   if (mapped.guard_ < 0)
     return error(Code::unavailable, "cannot map {}: too many files are mapped already", path);
@@ -75,6 +80,7 @@ MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
   std::swap(path_, o.path_);
   std::swap(device_, o.device_);
   std::swap(inode_, o.inode_);
+  std::swap(changed_ns_, o.changed_ns_);
   std::swap(guard_, o.guard_);
   return *this;
 }
@@ -87,14 +93,16 @@ bool MappedFile::is_damaged() const {
 // file that took its place by name is another one.
 Status MappedFile::check() const {
   struct stat now {};
-  const bool is_shorter = data_ != nullptr && stat(path_.c_str(), &now) == 0 &&
-                          now.st_dev == device_ && now.st_ino == inode_ &&
-                          static_cast<size_t>(now.st_size) < bytes_;
-  if (!is_shorter && !is_damaged()) return {};
-  return error(Code::io_error,
-               "{} was truncated or could not be read while it was in use; copy or download the "
-               "file again",
-               path_);
+  const bool is_other =
+      data_ != nullptr && stat(path_.c_str(), &now) == 0 && now.st_dev == device_ &&
+      now.st_ino == inode_ &&
+      (static_cast<size_t>(now.st_size) < bytes_ || changed_ns(now) != changed_ns_);
+  if (!is_other && !is_damaged()) return {};
+  return error(
+      Code::io_error,
+      "{} was truncated, written to or could not be read while it was in use; start again, "
+      "and copy or download the file again if it is damaged",
+      path_);
 }
 
 void MappedFile::drop(size_t offset, size_t n) const {

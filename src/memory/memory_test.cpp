@@ -210,6 +210,22 @@ TEST_F(MappedFileTest, AFileThatIsCutShortIsDamagedAndReadsAsZeros) {
   EXPECT_FALSE(file->is_damaged());
 }
 
+TEST_F(MappedFileTest, AFileThatIsWrittenToIsFound) {
+  write(4 * page_bytes());
+  auto file = MappedFile::open(path_);
+  ASSERT_TRUE(file.ok());
+  EXPECT_TRUE(file->check().ok());
+  {
+    std::fstream out(path_, std::ios::in | std::ios::out | std::ios::binary);
+    out.write("other", 5);
+  }
+  // The clock of a file system may be coarse.
+  std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now());
+  EXPECT_FALSE(file->is_damaged());
+  EXPECT_EQ(file->check().code(), Code::io_error);
+  EXPECT_TRUE(MappedFile::open(path_)->check().ok());
+}
+
 // The page in which the file now ends can be read to its end, so no fault tells.
 TEST_F(MappedFileTest, AFewBytesLessAreFoundByTheSize) {
   write(4 * page_bytes());

@@ -31,7 +31,7 @@ constexpr jinja::Limits kProbeLimits = {
 // What a conversation adds to the limit of steps: some templates (gpt-oss, Command R) look through
 // the messages again for each message, which takes up to 8 steps a pair.
 int64_t steps_for(size_t n_messages) {
-  constexpr int64_t kMost = 50'000'000;  // two seconds
+  constexpr int64_t kMost = 6'000'000;  // with the limit itself, half a second
   const auto n = static_cast<int64_t>(std::min<size_t>(n_messages, 10'000));
   return std::min(8 * n * n, kMost);
 }
