@@ -32,7 +32,6 @@ class CpuDevice final : public Device {
     return std::unique_ptr<Graph>();
   }
   Status replay(const Graph&) override { return error(Code::unsupported, "a CPU runs no graphs"); }
-  Team* team() override { return &team_; }
 
  private:
   Team& team_;

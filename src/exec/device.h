@@ -54,7 +54,6 @@ class Device {
   virtual Result<std::unique_ptr<Graph>> record(const Program& program, size_t begin,
                                                 size_t end) = 0;
   virtual Status replay(const Graph& graph) = 0;
-  virtual Team* team() { return nullptr; }
 };
 
 // `team` must outlive it.

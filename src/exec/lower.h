@@ -67,7 +67,6 @@ struct Lowered {
 struct LowerFor {
   const PickFrom& from;
   std::span<const DType> weight_types = {};  // as they will be packed
-  int n_lanes = 1;
   int64_t max_rows = 1, max_outputs = 1;
   BoundKv kv = {};  // without addresses: its type and sizes decide which variants take a call
 };

@@ -8,6 +8,8 @@ namespace {
 
 // Rows above this many differ little in which workspace they need.
 constexpr int64_t kEveryRows = 64;
+// Of so many rows a GPU runs body and head as one graph: the fused kernels' number, and ten graphs.
+constexpr int64_t kWholeRows = 8;
 
 }  // namespace
 
@@ -71,17 +73,32 @@ ArgsBox StepProgram::args_of(const LoweredCall& call, CallSizes sizes) const {
   return args;
 }
 
-Status StepProgram::bind(Program& program, CallSizes sizes, size_t begin, size_t end) const {
-  for (size_t i = begin; i < end; ++i) {
-    Program::Call& call = program.calls()[i - (program.n_calls() == end - begin ? begin : 0)];
-    call.args = args_of(lowered_.calls[i], sizes);
-    call.variant = variant_for(lowered_.calls[i], call.args, from_);
-    if (call.variant == nullptr)
-      return error(Code::unsupported, "no variant of {} in class {} takes {}",
-                   lowered_.calls[i].op->name, lowered_.calls[i].numerics,
-                   lowered_.calls[i].op->key(call.args.bytes));
-  }
+Status StepProgram::bind_call(const LoweredCall& from, CallSizes sizes, Program::Call& call) const {
+  call.args = args_of(from, sizes);
+  call.variant = variant_for(from, call.args, from_);
+  if (call.variant == nullptr)
+    return error(Code::unsupported, "no variant of {} in class {} takes {}", from.op->name,
+                 from.numerics, from.op->key(call.args.bytes));
   return {};
+}
+
+Status StepProgram::bind(Program& program, CallSizes sizes, size_t begin, size_t end) const {
+  for (size_t i = begin; i < end; ++i)
+    MILLRACE_TRY(bind_call(lowered_.calls[i], sizes, program.calls()[i]));
+  return {};
+}
+
+// The one call of the group that begins at `begin`, where there is one and a kernel for so many
+// rows.
+bool StepProgram::bind_fused(std::span<const FusedGroup> groups, size_t begin, CallSizes sizes,
+                             Program::Call& call) const {
+  if (groups.empty() || groups.front().begin != begin) return false;
+  std::vector<ArgsBox> plain;
+  for (size_t i = begin; i < groups.front().end(); ++i)
+    plain.push_back(args_of(lowered_.calls[i], sizes));
+  if (!join(groups.front(), plain, from_.machine, call.args)) return false;
+  call.variant = &groups.front().fusion->variant;
+  return true;
 }
 
 // Of all numbers of rows, so that binding other ones later allocates nothing.
@@ -110,13 +127,28 @@ Result<Program*> StepProgram::bound_for(int64_t n_rows, int64_t n_outputs) {
   return &program_;
 }
 
+Status StepProgram::add_device_calls(Program& program, std::span<const FusedGroup> groups,
+                                     Part part) const {
+  for (size_t i = part.begin; i < part.end;) {
+    while (!groups.empty() && groups.front().begin < i) groups = groups.subspan(1);
+    Program::Call call;
+    const bool is_fused = bind_fused(groups, i, part.sizes, call);
+    if (!is_fused) MILLRACE_TRY(bind_call(lowered_.calls[i], part.sizes, call));
+    program.add(call);
+    i = is_fused ? groups.front().end() : i + 1;
+  }
+  return {};
+}
+
 // The head gathers from any row of a full arena, so it does not depend on the body's bucket.
-Result<Program> StepProgram::device_program(Count count, int64_t n) const {
-  const bool is_body = count == Count::rows;
-  const size_t begin = is_body ? 0 : n_body_, end = is_body ? n_body_ : lowered_.calls.size();
+Result<Program> StepProgram::device_program(CallSizes sizes) const {
+  const std::vector<FusedGroup> groups = fuse(spec_, lowered_.calls, fusions(), from_.force);
   Program program;
-  for (size_t i = begin; i < end; ++i) program.add(Program::Call{});
-  MILLRACE_TRY(bind(program, is_body ? CallSizes{n, 0} : CallSizes{max_rows_, n}, begin, end));
+  if (sizes.n_rows > 0)
+    MILLRACE_TRY(add_device_calls(program, groups, {0, n_body_, {sizes.n_rows, 0}}));
+  if (sizes.n_outputs > 0)
+    MILLRACE_TRY(add_device_calls(program, groups,
+                                  {n_body_, lowered_.calls.size(), {max_rows_, sizes.n_outputs}}));
   program.use_device_workspace(workspace_.data());
   return program;
 }
@@ -127,7 +159,9 @@ Status StepProgram::make_device_workspace() {
   for (const Count count : {Count::rows, Count::outputs}) {
     const int64_t largest = count == Count::rows ? max_rows_ : max_outputs_;
     for (int64_t n = 1;; n = padded(n + 1, count)) {
-      MILLRACE_ASSIGN(const Program program, device_program(count, n));
+      const bool is_body = count == Count::rows;
+      MILLRACE_ASSIGN(const Program program,
+                      device_program(is_body ? CallSizes{n, 0} : CallSizes{0, n}));
       most = std::max(most, program.device_workspace_bytes());
       if (n >= largest) break;
     }
@@ -136,14 +170,17 @@ Status StepProgram::make_device_workspace() {
   return {};
 }
 
-Result<const StepProgram::Recorded*> StepProgram::recorded(Count count, int64_t n) {
-  for (const Recorded& r : recorded_)
-    if (r.count == count && r.n == n) return &r;
-  MILLRACE_ASSIGN(Program program, device_program(count, n));
-  Recorded r{count, n, std::move(program), nullptr};
+// Records what was not run before.
+Status StepProgram::replay(CallSizes sizes) {
+  const auto found = std::find_if(recorded_.begin(), recorded_.end(), [&](const Recorded& r) {
+    return r.sizes.n_rows == sizes.n_rows && r.sizes.n_outputs == sizes.n_outputs;
+  });
+  if (found != recorded_.end()) return device_.replay(*found->graph);
+  MILLRACE_ASSIGN(Program program, device_program(sizes));
+  Recorded r{sizes, std::move(program), nullptr};
   MILLRACE_ASSIGN(r.graph, device_.record(r.program, 0, r.program.n_calls()));
   recorded_.push_back(std::move(r));
-  return &recorded_.back();
+  return device_.replay(*recorded_.back().graph);
 }
 
 Status StepProgram::run(int64_t n_rows, int64_t n_outputs, Program* then) {
@@ -153,12 +190,13 @@ Status StepProgram::run(int64_t n_rows, int64_t n_outputs, Program* then) {
     MILLRACE_ASSIGN(Program * program, bound_for(n_rows, n_outputs));
     return device_.run(*program, 0, n_calls(n_outputs), then);
   }
-  MILLRACE_ASSIGN(const Recorded* body, recorded(Count::rows, padded(n_rows, Count::rows)));
-  MILLRACE_TRY(device_.replay(*body->graph));
-  if (n_outputs > 0) {
-    MILLRACE_ASSIGN(const Recorded* head,
-                    recorded(Count::outputs, padded(n_outputs, Count::outputs)));
-    MILLRACE_TRY(device_.replay(*head->graph));
+  const int64_t rows = padded(n_rows, Count::rows);
+  const int64_t outputs = n_outputs > 0 ? padded(n_outputs, Count::outputs) : 0;
+  if (rows <= kWholeRows) {
+    MILLRACE_TRY(replay({rows, outputs}));
+  } else {
+    MILLRACE_TRY(replay({rows, 0}));
+    if (outputs > 0) MILLRACE_TRY(replay({0, outputs}));
   }
   return then == nullptr ? Status() : device_.run(*then, 0, then->n_calls());
 }

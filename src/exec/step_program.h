@@ -1,7 +1,8 @@
 // A lowered step bound to memory and ready to run for any number of rows. On lanes there is one
 // Program, whose args are bound again when the number of rows changes. On a GPU there is a graph
 // for each bucket of rows and each bucket of outputs; the rows between are padding. What is before
-// the wanted rows are gathered is the body, the rest is the head.
+// the wanted rows are gathered is the body, the rest is the head. Of few rows both are one graph,
+// since the gap between two is as long as a kernel.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "base/status.h"
 #include "exec/device.h"
+#include "exec/fuse.h"
 #include "exec/lower.h"
 
 namespace millrace {
@@ -51,18 +53,26 @@ class StepProgram {
   StepProgram(const StepSpec& spec, Lowered lowered, const LowerFor& how, Device& device,
               StepBindings bindings);
   struct Recorded {
-    Count count;
-    int64_t n;
+    CallSizes sizes;  // no rows: the head alone; no outputs: the body alone
     Program program;
     std::unique_ptr<Graph> graph;
   };
 
+  struct Part {
+    size_t begin, end;  // of the lowered calls
+    CallSizes sizes;
+  };
+
   ArgsBox args_of(const LoweredCall& call, CallSizes sizes) const;
+  Status bind_call(const LoweredCall& from, CallSizes sizes, Program::Call& call) const;
+  bool bind_fused(std::span<const FusedGroup> groups, size_t begin, CallSizes sizes,
+                  Program::Call& call) const;
   Status bind(Program& program, CallSizes sizes, size_t begin, size_t end) const;
   Result<size_t> most_workspace();
-  Result<Program> device_program(Count count, int64_t n) const;
+  Status add_device_calls(Program& program, std::span<const FusedGroup> groups, Part part) const;
+  Result<Program> device_program(CallSizes sizes) const;
   Status make_device_workspace();
-  Result<const Recorded*> recorded(Count count, int64_t n);
+  Status replay(CallSizes sizes);
 
   const StepSpec& spec_;
   const PickFrom from_;

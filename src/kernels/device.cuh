@@ -45,11 +45,6 @@ __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
   return out;
 }
 
-// Asks for a line in L2 and waits for nothing.
-__device__ __forceinline__ void ask_for(const void* p) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
-}
-
 // kEach neighbouring elements from i on, 8 (16-byte aligned) or 1. Widening is exact; rounding is
 // to nearest even, once.
 template <int kEach>
@@ -144,25 +139,49 @@ struct LaunchShape {
   dim3 grid;
   unsigned n_threads;
   size_t shared_bytes;
+  // All of L1 as shared memory. A multiprocessor changes that division only when it is empty, so
+  // kernels that are to overlap must ask for the same; what loads much into registers needs L1 for
+  // what is in flight.
+  bool all_shared = false;
+  unsigned cluster = 1;  // blocks that exchange through each other's shared memory, since sm_90
 };
 
+// Whether a kernel's code is for sm_90 or later: older code that the driver compiled for Hopper has
+// neither the wait of an overlapped launch nor clusters in it.
+template <class... Params>
+int is_hopper_code(void (*kernel)(Params...), bool* yes) {
+  cudaFuncAttributes code = {};
+  const cudaError_t e = cudaFuncGetAttributes(&code, kernel);
+  *yes = e == cudaSuccess && code.ptxVersion >= 90;
+  return e;
+}
+
 // Launches a kernel that may overlap the tail of its predecessor; returns a cudaError_t. Code for
-// an older architecture that the driver compiled for Hopper has no wait in it, so it may not.
+// an older architecture may not, since it has no wait in it.
 template <class... Params, class... Values>
 int overlapped_launch(void (*kernel)(Params...), const LaunchShape& shape, void* stream,
                       Values... values) {
-  cudaFuncAttributes code = {};
-  if (cudaError_t e = cudaFuncGetAttributes(&code, kernel); e != cudaSuccess) return e;
-  cudaLaunchAttribute overlap = {};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
+  bool hopper = false;
+  if (int e = is_hopper_code(kernel, &hopper); e != cudaSuccess) return e;
+  // One division of L1 and shared memory for all: a multiprocessor changes it only when it is
+  // empty, so kernels that ask for different ones cannot overlap.
+  if (cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                           cudaSharedmemCarveoutMaxShared);
+      e != cudaSuccess)
+    return e;
+  cudaLaunchAttribute wanted[2] = {};
+  wanted[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  wanted[0].val.programmaticStreamSerializationAllowed = 1;
+  wanted[1].id = cudaLaunchAttributeClusterDimension;
+  wanted[1].val.clusterDim.x = shape.cluster;
+  wanted[1].val.clusterDim.y = wanted[1].val.clusterDim.z = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = shape.grid;
   config.blockDim = dim3(shape.n_threads);
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = static_cast<cudaStream_t>(stream);
-  config.attrs = &overlap;
-  config.numAttrs = code.ptxVersion >= 90 ? 1 : 0;
+  config.attrs = wanted;
+  config.numAttrs = !hopper ? 0 : shape.cluster > 1 ? 2 : 1;
   return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(values)...);
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -88,7 +89,7 @@ struct Layout {
   // Packs `plain` (the weight rows as in the file) into `packed`; a whole weight's is 64-byte
   // aligned.
   void (*pack)(const void* args, const void* plain, void* packed) = nullptr;
-  // The exact inverse.
+  // The exact inverse; null where packing rounds.
   void (*unpack)(const void* args, const void* packed, void* plain) = nullptr;
 };
 
@@ -122,6 +123,12 @@ template <class Args>
 void put_args(ArgsBox& box, const Args& args) {
   static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= sizeof(ArgsBox));
   new (box.bytes) Args(args);
+}
+
+template <class Args>
+const Args& args_in(const ArgsBox& box) {
+  static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= sizeof(ArgsBox));
+  return *std::launder(reinterpret_cast<const Args*>(box.bytes));
 }
 
 // What a step binds a call to: its values and weights where they lie.

@@ -145,10 +145,20 @@ Status refuse_unknown_arithmetic(const Keys& keys) {
     return keys.unsupported("attention.causal", "is false: the model does not predict tokens");
   for (const std::string_view name :
        {"attention.clamp_kqv", "attention.max_alibi_bias", "attn_logit_softcapping",
-        "final_logit_softcapping", "residual_scale", "embedding_scale", "logit_scale"}) {
+        "final_logit_softcapping", "residual_scale", "embedding_scale", "logit_scale",
+        "attention.output_scale", "attention.temperature_scale",
+        "rope.scaling.yarn_log_multiplier"}) {
     MILLRACE_ASSIGN(const double value, keys.real_or(name, 0));
     if (value != 0) return keys.unsupported(name, "is set, which is not supported");
   }
+  // The last: its blocks of multi-token prediction count among the layers.
+  for (const std::string_view name :
+       {"attention.temperature_length", "attention.shared_kv_layers", "nextn_predict_layers"}) {
+    MILLRACE_ASSIGN(const int64_t value, keys.count_or(name, 0));
+    if (value != 0) return keys.unsupported(name, "is set, which is not supported");
+  }
+  MILLRACE_ASSIGN(const bool parallel, keys.boolean_or("use_parallel_residual", false));
+  if (parallel) return keys.unsupported("use_parallel_residual", "is true, which is not supported");
   return {};
 }
 

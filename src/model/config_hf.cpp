@@ -54,6 +54,10 @@ Status read_shape(const JsonFields& fields, Config& config) {
     MILLRACE_ASSIGN(const double value, fields.real_or(softcap, 0));
     if (value != 0) return fields.unsupported(softcap, "is set, which is not supported");
   }
+  MILLRACE_ASSIGN(const bool both_ways, fields.boolean_or("use_bidirectional_attention", false));
+  if (both_ways)
+    return fields.unsupported("use_bidirectional_attention",
+                              "is true: the model does not predict tokens");
   return {};
 }
 

@@ -27,7 +27,6 @@ Status Network::load_weights(const NetworkPlace& place, const NetworkLimits& lim
   BoundKv kv = bindings.layers.at(0);
   const LowerFor how{.from = place.from,
                      .weight_types = types,
-                     .n_lanes = place.device.n_lanes(),
                      .max_rows = limits.max_rows,
                      .max_outputs = limits.max_outputs,
                      .kv = kv};
@@ -43,10 +42,11 @@ Status Network::load_weights(const NetworkPlace& place, const NetworkLimits& lim
 }
 
 size_t Network::weight_bytes_of_a_row() const {
-  if (config_.n_experts == 0) return weight_bytes();
+  const size_t matrices = weight_bytes() - weights_->table_bytes();
+  if (config_.n_experts == 0) return matrices;
   const auto n_experts = static_cast<size_t>(config_.n_experts);
   const size_t unused = n_experts - static_cast<size_t>(config_.n_experts_used);
-  return weight_bytes() - weights_->expert_bytes() / n_experts * unused;
+  return matrices - weights_->expert_bytes() / n_experts * unused;
 }
 
 // A step is a pure function of the configuration and of which tensors there are.

@@ -42,7 +42,8 @@ class Network {
   StepProgram& program() { return *program_; }
   const StepProgram& program() const { return *program_; }
   size_t weight_bytes() const { return weights_->bytes(); }
-  // What a step of one row reads of them: of the experts those that it uses.
+  // What a step of one row reads of them: of a table a row, which is left out, and of the experts
+  // those that it uses.
   size_t weight_bytes_of_a_row() const;
   // What a user should know: slow_calls().
   const std::vector<std::string>& warnings() const { return warnings_; }

@@ -171,6 +171,21 @@ class Packer {
   std::vector<uint64_t> hashes_;
 };
 
+// A file's own factors of the frequencies; null where the configuration says them, or nobody does.
+const TensorView* factors_in(const ModelFile& file, const WeightRef& ref) {
+  return ref.name.empty() || !ref.rope.factors.empty() ? nullptr : file.find(ref.name);
+}
+
+Result<rope::Frequencies> frequencies_of(const ModelFile& file, const WeightRef& ref) {
+  std::vector<float> factors = ref.rope.factors;
+  if (!ref.name.empty() && factors.empty()) {
+    MILLRACE_ASSIGN(const TensorView* view, tensor(file, ref.name, {ref.rope.rot_dim / 2}));
+    factors.resize(static_cast<size_t>(ref.rope.rot_dim / 2));
+    decode(view->type, view->data, factors.data(), ref.rope.rot_dim / 2);
+  }
+  return rope::make_frequencies(ref.rope.rot_dim, ref.rope.scaling, factors);
+}
+
 }  // namespace
 
 Result<std::vector<DType>> weight_types(const StepSpec& spec, const ModelFile& file,
@@ -178,13 +193,15 @@ Result<std::vector<DType>> weight_types(const StepSpec& spec, const ModelFile& f
   std::vector<DType> out;
   for (const WeightRef& ref : spec.weights) {
     if (ref.form == WeightForm::turns) {
+      MILLRACE_TRY(frequencies_of(file, ref).status());
       out.push_back(DType::f32);
       continue;
     }
     MILLRACE_ASSIGN(const auto parts, parts_of(file, ref));
     DType type = parts[0]->type;
     if (ref.form == WeightForm::vector) type = DType::f32;
-    if (ref.form != WeightForm::vector && device == DeviceKind::cuda) type = DType::bf16;
+    if (ref.form != WeightForm::vector && device == DeviceKind::cuda)
+      type = ref.form == WeightForm::matrix ? matmul::device_weight_type(type) : DType::bf16;
     out.push_back(type);
   }
   return out;
@@ -264,7 +281,10 @@ Result<BoundWeight> Weights::load_matrix(const WeightRef& ref, const Source& sou
 // Gathered row by row: on a CPU from the file itself.
 Result<BoundWeight> Weights::load_table(const WeightRef& ref, DType type) {
   MILLRACE_ASSIGN(const auto parts, parts_of(file_, ref));
-  return load_matrix(ref, {parts}, "plain", type);
+  const size_t before = bytes_;
+  auto loaded = load_matrix(ref, {parts}, "plain", type);
+  table_bytes_ += bytes_ - before;
+  return loaded;
 }
 
 Result<BoundWeight> Weights::load_vector(const WeightRef& ref) {
@@ -278,15 +298,9 @@ Result<BoundWeight> Weights::load_vector(const WeightRef& ref) {
 }
 
 Result<BoundWeight> Weights::load_turns(const WeightRef& ref) {
-  std::vector<float> factors = ref.rope.factors;
-  if (!ref.name.empty() && factors.empty()) {
-    MILLRACE_ASSIGN(const TensorView* view, tensor(file_, ref.name, {ref.rope.rot_dim / 2}));
-    factors.resize(static_cast<size_t>(ref.rope.rot_dim / 2));
-    decode(view->type, view->data, factors.data(), ref.rope.rot_dim / 2);
+  MILLRACE_ASSIGN(const rope::Frequencies frequencies, frequencies_of(file_, ref));
+  if (const TensorView* view = factors_in(file_, ref))
     ready(*view, hash64({view->data, view->bytes}));
-  }
-  MILLRACE_ASSIGN(const rope::Frequencies frequencies,
-                  rope::make_frequencies(ref.rope.rot_dim, ref.rope.scaling, factors));
   return put(frequencies.turns.data(), frequencies.turns.size() * sizeof(frequencies.turns[0]),
              DType::f32);
 }

@@ -39,6 +39,7 @@ class Weights {
   const std::vector<BoundWeight>& bound() const { return bound_; }
   size_t bytes() const { return bytes_; }
   size_t expert_bytes() const { return expert_bytes_; }  // of those
+  size_t table_bytes() const { return table_bytes_; }    // of those, read row by row
   // Of every tensor's name, type, shape and bytes, as the file has them.
   std::string hash() const;
 
@@ -61,7 +62,7 @@ class Weights {
   std::vector<BoundWeight> bound_;
   std::vector<DeviceMemory> arenas_;
   size_t arena_used_ = 0;
-  size_t bytes_ = 0, expert_bytes_ = 0, done_bytes_ = 0;
+  size_t bytes_ = 0, expert_bytes_ = 0, table_bytes_ = 0, done_bytes_ = 0;
   std::map<std::string, uint64_t> hashes_;  // by tensor
 };
 

@@ -24,7 +24,8 @@ struct Args {
                   // aligned on a device
   // The cache, every page 64-byte aligned. A page holds its tokens by KV head: K as
   // [head_dim][page_tokens], V as [page_tokens][head_dim]. Places of tokens that no row sees may
-  // hold anything, NaN included.
+  // hold anything, NaN included. Of a batch of up to 32 rows, a device reads what lies before the
+  // first of a sequence's rows before the kernel ahead of it ends: earlier steps have stored it.
   const void* k_pages;   // kv_type [n_pages][n_kv_heads][head_dim][page_tokens], pages page_stride
   const void* v_pages;   // kv_type [n_pages][n_kv_heads][page_tokens][head_dim]  elements apart
   const int* tables;     // i32 [n_seqs][max_pages]: page ids; one of which no row sees a token is

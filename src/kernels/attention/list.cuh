@@ -51,15 +51,16 @@ struct Notes {
 };
 
 // Where things lie in shared memory, in bytes.
-template <int kDim>
+template <int kDim, int kMaxColumns>
 struct Layout {
+  static constexpr int kVectors = kMaxColumns * 8;
   static constexpr int kWarps = kDim / 16, kThreads = 32 * kWarps;
   static constexpr int kTokenStride = kListChunk * 2 + 16;  // of a row of tokens: an odd number
   static constexpr int kDimStride = kDim * 2 + 16;          // of 16 bytes, against bank conflicts
   static constexpr int kKeyBytes = kDim * kTokenStride, kValueBytes = kListChunk * kDimStride;
   static constexpr int kWeights = (sizeof(Notes<kWarps>) + 15) / 16 * 16;
-  static constexpr int kQueries = kWeights + kTileVectors * kTokenStride;
-  static constexpr int kKeys = kQueries + kTileVectors * kDimStride;
+  static constexpr int kQueries = kWeights + kVectors * kTokenStride;
+  static constexpr int kKeys = kQueries + kVectors * kDimStride;
   // K and V take turns in one buffer, for devices with little shared memory.
   static constexpr int kAliasedBytes = kKeys + (kKeyBytes > kValueBytes ? kKeyBytes : kValueBytes);
   static constexpr int kBytes = kKeys + kKeyBytes + kValueBytes;
@@ -81,9 +82,10 @@ struct Stand {
   int left;   // chunks of the share, this one included
 };
 
-template <int kDim>
+// kMaxColumns: 4, or 1 where no tile has more.
+template <int kDim, int kMaxColumns>
 struct Attend {
-  using L = Layout<kDim>;
+  using L = Layout<kDim, kMaxColumns>;
   static constexpr int kWarps = L::kWarps, kThreads = L::kThreads;
   static constexpr int kMyTokens = (kListChunk / 16 + kWarps - 1) / kWarps;  // 16s of a warp
 
@@ -166,11 +168,30 @@ struct Attend {
     return page * a.page_stride + at.kv_head * (kDim * a.page_tokens);
   }
 
+  // Which of a chunk's tokens to bring in: all, or those before or from `fresh` on, which this
+  // step's own rows have stored.
+  enum class Part { all, old, fresh };
+
+  // The first token of the tile's sequence that this step stores: what lies before it is in the
+  // cache since earlier steps, and may be read before the previous kernel has ended. 0 where that
+  // takes long to find out.
+  __device__ __forceinline__ int first_fresh(const Stand& at) const {
+    if (a.n_rows > 32) return 0;
+    const int row = lane() < a.n_rows ? lane() : 0;
+    int first = 0x7fffffff;
+    if (a.sequences[row] == tile(at).sequence && a.positions[row] >= 0) first = a.positions[row];
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1) first = min(first, __shfl_xor_sync(~0u, first, d));
+    return first;
+  }
+
   // Eight tokens a lane, a dimension a warp. Tokens that no row sees are left as they are: their
   // scores are not looked at.
-  __device__ __forceinline__ void fetch_keys(const Stand& at) const {
+  __device__ __forceinline__ void fetch_keys(const Stand& at, Part part = Part::all,
+                                             int fresh = 0) const {
     const int token = token0(at) + 8 * lane();
     if (token + 7 < tile(at).first || token > tile(at).last) return;
+    if (part != Part::all && (token + 7 < fresh) != (part == Part::old)) return;
     const auto page_tokens = static_cast<int>(a.page_tokens);
     const auto* from = static_cast<const unsigned short*>(a.k_pages) + block_of(at, token) +
                        warp() * page_tokens + (token & (page_tokens - 1));
@@ -182,14 +203,18 @@ struct Attend {
 
   // Zeros for tokens outside [first, last]: what lies in the cache there may be NaN, and a weight
   // of zero would keep it.
-  __device__ __forceinline__ void fetch_values(const Stand& at, int first, int last) const {
+  __device__ __forceinline__ void fetch_values(const Stand& at, int first, int last,
+                                               Part part = Part::all, int fresh = 0) const {
     constexpr int kPieces = kDim / 8;
     const int piece = thread() % kPieces, token_of_16 = thread() / kPieces;
     const auto page_mask = static_cast<int>(a.page_tokens) - 1;
     const int end = last_16(at);
+    const int begin =
+        part == Part::fresh ? max(first_16(at), (fresh - token0(at)) / 16) : first_16(at);
 #pragma unroll 4
-    for (int j = first_16(at); j <= end; ++j) {
+    for (int j = begin; j <= end; ++j) {
       const int token = token0(at) + 16 * j + token_of_16;
+      if (part != Part::all && (token < fresh) != (part == Part::old)) continue;
       const auto* from = static_cast<const unsigned short*>(a.v_pages) +
                          block_of(at, token0(at) + 16 * j) + (token & page_mask) * kDim + piece * 8;
       copy_async(values() + (16 * j + token_of_16) * L::kDimStride + piece * 16, from,
@@ -202,6 +227,10 @@ struct Attend {
 
   // A run's query vectors, row by row, and what each of them sees. Zeros fill the last column.
   __device__ __forceinline__ void fetch_queries(const Stand& at) const {
+    note_seen(at);
+    copy_queries(at);
+  }
+  __device__ __forceinline__ void copy_queries(const Stand& at) const {
     constexpr int kPieces = kDim / 8;
     const int n = n_vectors(at), n_places = tile(at).columns * 8;
     const auto* q = static_cast<const unsigned short*>(a.q);
@@ -211,6 +240,9 @@ struct Attend {
       copy_async(queries() + v * L::kDimStride + piece * 16,
                  q + (v < n ? row * a.q_stride + head * kDim + piece * 8 : 0), v < n);
     }
+  }
+  __device__ __forceinline__ void note_seen(const Stand& at) const {
+    const int n = n_vectors(at), n_places = tile(at).columns * 8;
     for (int v = thread(); v < n_places; v += kThreads) {
       int2 seen = make_int2(1, 0);
       if (v < n) {
@@ -219,19 +251,6 @@ struct Attend {
       }
       notes().seen[at.turn][v] = seen;
     }
-  }
-
-  // Asks for the keys of the first chunk in L2 while the previous kernel ends: a hint.
-  __device__ __forceinline__ void ask_for_keys(const Stand& at) const {
-    const int token = token0(at) + 8 * lane();
-    const auto page_tokens = static_cast<int>(a.page_tokens);
-    if (token + 7 < tile(at).first || token > tile(at).last) return;
-    if (token % min(page_tokens, 64) != 0) return;  // a line holds 64 tokens of a dimension
-    const int page = a.tables[tile(at).sequence * a.max_pages + (token >> page_shift)];
-    if (page < 0 || page >= a.n_pages) return;
-    const auto* from = static_cast<const unsigned short*>(a.k_pages) + block_of(at, token) +
-                       warp() * page_tokens + (token & (page_tokens - 1));
-    for (int i = 0; i < 16; ++i) ask_for(from + i * kWarps * page_tokens);
   }
 
   // --- scores
@@ -685,27 +704,37 @@ struct Attend {
           static_cast<unsigned short*>(a.out)[row * width + i] = 0;
   }
 
-  // Everything a block does. The list is read, and the first keys asked for, before the previous
-  // kernel has ended.
+  // Everything a block does. The list is read, and of the first chunk all that earlier steps left
+  // in the cache, before the previous kernel has ended.
   __device__ __forceinline__ void walk() const {
     const ListShare mine = share();
     Stand at{0, mine.tile, mine.kv_head, mine.chunk, mine.n_chunks};
+    if (at.left == 0 && blockIdx.x >= a.n_rows) return;
     if (at.left > 0 && thread() < kTileInts) notes().tiles[0][thread()] = tile_int(at.tile);
     __syncthreads();
-    if (at.left > 0) ask_for_keys(at);
+    int fresh = 0;
+    if (at.left > 0) note_seen(at);
+    if (at.left > 0 && !aliased) {
+      fresh = first_fresh(at);
+      fetch_keys(at, Part::old, fresh);
+      close_copies();
+      fetch_values(at, tile(at).first, tile(at).last, Part::old, fresh);
+      close_copies();
+    }
     wait_for_previous_kernel();
-    clear_padding();
-    if (at.left == 0) return;
-    fetch_queries(at);
-    fetch_keys(at);
-    close_copies();
-    if (!aliased) fetch_values(at);
-    close_copies();
+    if (at.left > 0) {
+      copy_queries(at);
+      fetch_keys(at, Part::fresh, fresh);
+      close_copies();
+      if (!aliased) fetch_values(at, tile(at).first, tile(at).last, Part::fresh, fresh);
+      close_copies();
+    }
+    clear_padding();  // looks up positions while the copies are on their way
     while (at.left > 0) {
-      if (tile(at).columns == 1)
+      if (kMaxColumns == 1 || tile(at).columns == 1)
         run<1>(at);
       else
-        run<4>(at);
+        run<kMaxColumns>(at);
     }
   }
 };

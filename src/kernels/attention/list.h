@@ -8,6 +8,14 @@ namespace millrace::attention {
 
 inline constexpr int kListChunk = 256;   // tokens
 inline constexpr int kTileVectors = 32;  // query vectors of a tile at most
+// A batch of so few rows has tiles of one column alone, where a row has no more vectors than that:
+// its kernel is smaller, and can begin beside the one before it.
+inline constexpr int kFewRows = 8;
+inline constexpr int kColumnVectors = 8;
+
+inline bool has_one_column(long long n_rows, long long group) {
+  return n_rows <= kFewRows && group <= kColumnVectors;
+}
 
 struct ListShare {
   int tile, kv_head, chunk;  // where it begins; the chunk counted from the tile's first

@@ -4,6 +4,7 @@
 #include "kernels/attention/args.h"
 #include "kernels/attention/device.h"
 #include "kernels/attention/list.cuh"
+#include "kernels/attention/list.h"
 #include "kernels/device.cuh"
 
 namespace millrace::attention {
@@ -13,11 +14,17 @@ namespace {
 // can be cut anywhere.
 constexpr long long kRecords = 1 << 16;
 
-template <int kDim>
-__global__ void __launch_bounds__(Layout<kDim>::kThreads, kDim < 80 ? 2 : 1)
+// Blocks whose registers a multiprocessor has room for: with one column a block leaves half of them
+// to the kernels before and after it.
+constexpr int blocks_of(int dim, int columns) {
+  return dim < 80 || (columns == 1 && dim <= 128) ? 2 : 1;
+}
+
+template <int kDim, int kMaxColumns>
+__global__ void __launch_bounds__(Layout<kDim, kMaxColumns>::kThreads, blocks_of(kDim, kMaxColumns))
     list_kernel(const __grid_constant__ Args a, void* workspace, bool aliased) {
   let_next_kernel_start();
-  Attend<kDim>(a, workspace, aliased).walk();
+  Attend<kDim, kMaxColumns>(a, workspace, aliased).walk();
 }
 
 struct Kernel {
@@ -26,24 +33,24 @@ struct Kernel {
   int bytes, aliased_bytes;  // of shared memory
 };
 
-template <int kDim>
+template <int kDim, int kMaxColumns>
 Kernel kernel_of() {
-  using L = Layout<kDim>;
-  return {list_kernel<kDim>, L::kThreads, L::kBytes, L::kAliasedBytes};
+  using L = Layout<kDim, kMaxColumns>;
+  return {list_kernel<kDim, kMaxColumns>, L::kThreads, L::kBytes, L::kAliasedBytes};
 }
 
-Kernel kernel_for(long long head_dim) {
+Kernel kernel_for(long long head_dim, bool one_column) {
   switch (head_dim) {
     case 64:
-      return kernel_of<64>();
+      return one_column ? kernel_of<64, 1>() : kernel_of<64, 4>();
     case 80:
-      return kernel_of<80>();
+      return kernel_of<80, 4>();
     case 96:
-      return kernel_of<96>();
+      return kernel_of<96, 4>();
     case 128:
-      return kernel_of<128>();
+      return one_column ? kernel_of<128, 1>() : kernel_of<128, 4>();
     default:
-      return kernel_of<256>();
+      return kernel_of<256, 4>();
   }
 }
 
@@ -80,7 +87,7 @@ size_t sm80_list_workspace_bytes(const Args& a, int) {
 
 int sm80_list_work(long long head_dim, Spread* work) {
   if (!has_kernel(head_dim)) return cudaSuccess;
-  const Kernel kernel = kernel_for(head_dim);
+  const Kernel kernel = kernel_for(head_dim, false);
   int bytes = 0, device = 0, n_sms = 0, per_sm = 0;
   if (int e = settle_shared(kernel, &bytes); e != cudaSuccess || bytes == 0) return e;
   if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
@@ -99,13 +106,14 @@ int sm80_list_work(long long head_dim, Spread* work) {
 int launch_sm80_list(const Args& a, void* stream, void* workspace) {
   if (a.n_rows == 0 || a.n_heads == 0) return cudaSuccess;
   if (a.work.list == nullptr) return cudaErrorInvalidValue;
-  const Kernel kernel = kernel_for(a.head_dim);
+  const Kernel kernel = kernel_for(a.head_dim, has_one_column(a.n_rows, a.n_heads / a.n_kv_heads));
   int bytes = 0;
   if (int e = settle_shared(kernel, &bytes); e != cudaSuccess) return e;
   if (bytes == 0) return cudaErrorInvalidConfiguration;
   const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(a.work.n_shares)),
                              .n_threads = static_cast<unsigned>(kernel.n_threads),
-                             .shared_bytes = static_cast<size_t>(bytes)};
+                             .shared_bytes = static_cast<size_t>(bytes),
+                             .all_shared = true};
   return overlapped_launch(kernel.run, shape, stream, a, workspace, bytes == kernel.aliased_bytes);
 }
 

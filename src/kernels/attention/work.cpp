@@ -85,7 +85,8 @@ class Planner {
   }
 
   void make_tiles() {
-    const long long most_rows = kTileVectors / group_;
+    const bool one_column = has_one_column(std::ssize(batch_.positions), group_);
+    const long long most_rows = (one_column ? kColumnVectors : kTileVectors) / group_;
     for (size_t row = 0; row < batch_.positions.size();) {
       const int first = first_seen(row), last = batch_.positions[row];
       ListTile t{static_cast<int>(row), 1, batch_.sequences[row], first, last, first, last, 0};
@@ -93,7 +94,7 @@ class Planner {
       if (last < 0) continue;
       for (; row < batch_.positions.size() && t.n_rows < most_rows && joins(t, row); ++row)
         add_row(t, row);
-      t.columns = t.n_rows * group_ <= 8 ? 1 : 4;
+      t.columns = t.n_rows * group_ <= kColumnVectors ? 1 : 4;
       put(tiles_at_ + static_cast<size_t>(n_tiles_++) * kTileInts, t);
     }
   }

@@ -8,8 +8,8 @@ namespace millrace::matmul {
 struct Args {
   const void* w;  // w_type [n][k], in the variant's layout (plain: rows as in the file); 64-byte
                   // aligned if packed
-  const void* x;  // x_type [n_rows][k], rows contiguous; q8_row for block formats on a CPU; 16-byte
-                  // aligned on a device
+  const void* x;  // x_type [n_rows][k], rows contiguous; block formats: q8_row on a CPU, bf16 on a
+                  // device; 16-byte aligned there
   void* y;        // y_type [n_rows][n], rows contiguous; overlaps nothing
   long long n_rows;
   long long n;  // outputs

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/small_float.h"
 #include "kernels/matmul/floor.h"
@@ -179,15 +180,47 @@ void add_bf16(std::vector<Case>& out) {
                                .timed = true}));
 }
 
-// Its output head, whose logits are f32.
-void add_bf16_head(std::vector<Case>& out) {
-  for (long long rows : {1, 16, 64})
-    out.push_back(make_case({.w_type = DType::bf16,
-                             .n_rows = rows,
-                             .n = 151936,
-                             .k = 1024,
+// Output heads, whose logits are f32.
+void add_heads(DType type, std::initializer_list<Shape> shapes, std::vector<Case>& out) {
+  for (const Shape& s : shapes)
+    out.push_back(make_case({.w_type = type,
+                             .n_rows = s.n_rows,
+                             .n = s.n,
+                             .k = s.k,
                              .x_type = DType::bf16,
                              .timed = true}));
+}
+
+// The same with weights of 8 bits and less, whose least k is a block: parts of the last segment,
+// tails of tiles, more segments than a block has warps, hostile scales.
+void add_packed(DType type, std::vector<Case>& out) {
+  const DType bf16 = DType::bf16;
+  const long long u = format_of(type).block_elems;
+  const auto add = [&](const Shape& s, DType y_type, bool hostile, bool timed) {
+    out.push_back(make_case({.w_type = type,
+                             .n_rows = s.n_rows,
+                             .n = s.n,
+                             .k = timed ? s.k : (s.k + u - 1) / u * u,
+                             .x_type = bf16,
+                             .y_type = y_type,
+                             .hostile = hostile,
+                             .timed = timed}));
+  };
+  bool is_bf16 = false;  // in turn
+  const auto next_type = [&] { return std::exchange(is_bf16, !is_bf16) ? bf16 : DType::f32; };
+  for (const Shape& s :
+       {Shape{1, 1, 32}, Shape{1, 40, 160}, Shape{2, 17, 128}, Shape{3, 64, 224},
+        Shape{8, 33, 1024}, Shape{5, 2500, 96}, Shape{7, 48, 4096}, Shape{1, 48, 2176},
+        Shape{9, 16, 64}, Shape{12, 40, 544}, Shape{20, 100, 1056}, Shape{33, 17, 32},
+        Shape{64, 70, 2080}, Shape{65, 130, 160}, Shape{70, 264, 224}, Shape{130, 200, 288},
+        Shape{0, 16, 32}})
+    add(s, next_type(), false, false);
+  for (const Shape& s : {Shape{3, 40, 1184}, Shape{20, 40, 608}, Shape{70, 40, 352}})
+    for (DType y_type : {DType::f32, bf16}) add(s, y_type, true, false);
+  for (const Shape& s : {Shape{1, 4096, 1024}, Shape{1, 1024, 2048}, Shape{1, 6144, 1024},
+                         Shape{1, 1024, 3072}, Shape{8, 6144, 1024}, Shape{8, 1024, 3072},
+                         Shape{16, 4096, 1024}, Shape{64, 4096, 1024}, Shape{512, 4096, 1024}})
+    add(s, bf16, false, true);
 }
 
 // One row reads the weight once: the decode step. 8 and 512 rows: a small batch and prefill.
@@ -239,7 +272,11 @@ std::vector<Case> cases() {
   for (DType type : {DType::f32, DType::f16, DType::bf16}) add_float_edges(type, out);
   add_cuts(out);
   add_bf16(out);
-  add_bf16_head(out);
+  // Of Qwen3-0.6B and, as files of 4 bits have it, of Llama-3.2-1B.
+  add_heads(DType::bf16, {{1, 151936, 1024}, {16, 151936, 1024}, {64, 151936, 1024}}, out);
+  add_heads(DType::q8_0, {{1, 151936, 1024}}, out);
+  add_heads(DType::q6_k, {{1, 128256, 2048}}, out);
+  for (DType type : {DType::q8_0, DType::q4_0, DType::q4_k, DType::q6_k}) add_packed(type, out);
   for (DType type :
        {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::iq4_nl})
     add_timed(type,

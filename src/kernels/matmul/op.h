@@ -13,8 +13,10 @@
 //   fma(-dmin, dx * float(sum over halves of m * xsum_half), acc).
 // Class cpu.matmul.f32 (f32, f16, bf16 weights, x in f32): acc = fma(x[i], w[i], acc) in ascending
 // i.
-// Both: a NaN result is stored as 0x7fc00000, since its payload would otherwise depend on the order
-// of an instruction's operands; y in bf16 is that f32 rounded once. Lanes split outputs, never k.
+// Class cuda.matmul.bf16 (x in bf16): the order of tile.cuh. Block formats are the codec's f32
+// value rounded once to bf16: by definition, also of the reference, where x is bf16. The CPU's: a
+// NaN result is stored as 0x7fc00000, since its payload would otherwise depend on the order of an
+// instruction's operands; y in bf16 is that f32 rounded once. Lanes split outputs, never k.
 #pragma once
 
 #include <span>
@@ -33,6 +35,8 @@ extern const Op kOp;
 Status validate(const Args& args);
 // Block formats are multiplied with int8 rows, floats with f32; a GPU takes bf16 beside everything.
 DType input_type(DType weight, bool on_cuda);
+// The type that a GPU keeps a matrix of a file in: its own where products read it packed.
+DType device_weight_type(DType file);
 std::span<const Variant> variants();
 
 // run: the 32-element block formats in layout tiles16. run_kquants: Q4_K, Q5_K, Q6_K, IQ4_XS in

@@ -73,6 +73,8 @@ Status run(const Args& a, Exec& exec) {
     const size_t stride = bytes_of(a.w_type, a.k);
     decode(a.w_type, static_cast<const char*>(a.w) + static_cast<size_t>(o) * stride, w.data(),
            a.k);
+    if (a.x_type == DType::bf16)
+      for (float& value : w) value = bf16_to_f32(f32_to_bf16(value));
     for (long long r = 0; r < a.n_rows; ++r) {
       double sum = 0;
       for (size_t i = 0; i < w.size(); ++i) sum += x[static_cast<size_t>(r)][i] * w[i];

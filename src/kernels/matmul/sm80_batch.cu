@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/device.cuh"
+#include "kernels/device_weights.cuh"
 #include "kernels/matmul/args.h"
 #include "kernels/matmul/device.h"
 #include "kernels/matmul/tile.cuh"
@@ -40,40 +41,47 @@ __device__ __forceinline__ void stage_x(unsigned short* to, const Args& a, int r
   }
 }
 
-// Loads step s of this warp's segment of a round, where there is one.
-__device__ __forceinline__ void load_step(uint4& fragment, const uint4* w, const Shape& shape,
-                                          int round, int segment_of_round, int s) {
-  const int step = round * kRoundSteps + segment_of_round * kStepsPerSegment + s;
-  if (step < shape.n_steps) fragment = __ldcs(w + static_cast<long long>(step) * 32);
+// Loads part j of this warp's segment of a round, as far as there is one.
+template <class W>
+__device__ __forceinline__ void load_part(typename W::Part& part, const unsigned char* w,
+                                          const Shape& shape, int round, int part_of_round, int j) {
+  const int segment = round * kRoundWarps + part_of_round;
+  const int live = shape.n_steps - segment * kStepsPerSegment;
+  W::template load<device_weights::FromGlobal>(part, w + W::segment_at(segment), segment, j, live);
 }
 
-// The sums of one segment; each fragment is replaced by that of kDepth rounds later once used.
-template <int kColumns, int kDepth>
+// The sums of one segment; each part is replaced by that of kDepth rounds later once used.
+template <class W, int kColumns, int kDepth>
 __device__ __forceinline__ void multiply(float (&sum)[kColumns][4],
-                                         uint4 (&fragment)[kStepsPerSegment],
-                                         const unsigned short* x, const uint4* w,
+                                         typename W::Part (&parts)[device_weights::kParts],
+                                         const unsigned short* x, const unsigned char* w,
                                          const Shape& shape, int round, int part) {
   const int lane = threadIdx.x & 31;
   const int first = round * kRoundSteps + part * kStepsPerSegment;
   const unsigned short* row =
       x + ((lane & 7) + (lane >> 4) * 8) * kStride + part * kSegment + ((lane >> 3) & 1) * 8;
 #pragma unroll
-  for (int s = 0; s < kStepsPerSegment; ++s) {
-    if (first + s < shape.n_steps) {
+  for (int j = 0; j < device_weights::kParts; ++j) {
+    uint4 steps[kBlockSteps];
+    W::widen(steps, parts[j]);
+#pragma unroll
+    for (int i = 0; i < kBlockSteps; ++i) {
+      const int s = j * kBlockSteps + i;
+      if (first + s >= shape.n_steps) break;
 #pragma unroll
       for (int c = 0; c < kColumns; c += 2) {
         unsigned b[4];
         load_matrices(b, row + c * 8 * kStride + s * kStepK);
-        mma_step(sum[c], fragment[s], b[0], b[1]);
-        mma_step(sum[c + 1], fragment[s], b[2], b[3]);
+        mma_step(sum[c], steps[i], b[0], b[1]);
+        mma_step(sum[c + 1], steps[i], b[2], b[3]);
       }
     }
-    load_step(fragment[s], w, shape, round + kDepth, part, s);
+    load_part<W>(parts[j], w, shape, round + kDepth, part, j);
   }
 }
 
 // Thread block: kRoundWarps warps a tile. kDepth: rounds of weights in flight.
-template <int kColumns, int kDepth>
+template <class W, int kColumns, int kDepth>
 __global__ void __launch_bounds__(32 * kRoundWarps * kMaxTiles / kDepth, 1)
     batch_kernel(Args a, Shape shape) {
   constexpr int kOwn = (kColumns + kRoundWarps - 1) / kRoundWarps;  // columns a warp adds up
@@ -88,13 +96,14 @@ __global__ void __launch_bounds__(32 * kRoundWarps * kMaxTiles / kDepth, 1)
   const auto last_tile = static_cast<int>((a.n - 1) / kTileM);
   const int tile = blockIdx.x * n_tiles + m;
   // A tile past the end repeats the last one and is not stored.
-  const auto* w = static_cast<const uint4*>(a.w) +
-                  static_cast<long long>(min(tile, last_tile)) * shape.n_steps * 32 + lane;
-  uint4 fragment[kDepth][kStepsPerSegment];
+  const unsigned char* w =
+      static_cast<const unsigned char*>(a.w) + min(tile, last_tile) * W::tile_bytes(shape.n_steps);
+  typename W::Part parts[kDepth][device_weights::kParts];
 #pragma unroll
   for (int j = 0; j < kDepth; ++j)
 #pragma unroll
-    for (int s = 0; s < kStepsPerSegment; ++s) load_step(fragment[j][s], w, shape, j, part, s);
+    for (int i = 0; i < device_weights::kParts; ++i)
+      load_part<W>(parts[j][i], w, shape, j, part, i);
   wait_for_previous_kernel();
   stage_x<kColumns>(x, a, 0);
   close_copies();
@@ -111,7 +120,7 @@ __global__ void __launch_bounds__(32 * kRoundWarps * kMaxTiles / kDepth, 1)
       wait_copies<1>();
       __syncthreads();
       float sum[kColumns][4] = {};
-      multiply<kColumns, kDepth>(sum, fragment[j], x + round % 2 * kXElems, w, shape, round, part);
+      multiply<W, kColumns, kDepth>(sum, parts[j], x + round % 2 * kXElems, w, shape, round, part);
 #pragma unroll
       for (int c = 0; c < kColumns; ++c)
         partial[((part * n_tiles + m) * kColumns + c) * 32 + lane] =
@@ -148,9 +157,33 @@ __global__ void __launch_bounds__(32 * kRoundWarps * kMaxTiles / kDepth, 1)
 using Kernel = void (*)(Args, Shape);
 
 template <int kColumns>
-Kernel kernel_for(int n_tiles) {
-  if (n_tiles == 1) return batch_kernel<kColumns, 4>;
-  return n_tiles == 2 ? batch_kernel<kColumns, 2> : batch_kernel<kColumns, 1>;
+Kernel bf16_kernel_for(int n_tiles) {
+  using W = device_weights::Bf16;
+  if (n_tiles == 1) return batch_kernel<W, kColumns, 4>;
+  return n_tiles == 2 ? batch_kernel<W, kColumns, 2> : batch_kernel<W, kColumns, 1>;
+}
+
+// Of weights in 8 bits and less there are fewer kernels: of 16 and of 64 rows, two rounds ahead.
+int max_tiles(const Args& a) {
+  return a.w_type == DType::bf16 ? kMaxTiles : 2;
+}
+// Columns of 8 rows.
+int columns_for(const Args& a) {
+  if (a.n_rows <= 16) return 2;
+  return a.n_rows <= 32 && a.w_type == DType::bf16 ? 4 : 8;
+}
+
+Kernel kernel_for(const Args& a, int n_tiles) {
+  const int columns = columns_for(a);
+  return device_weights::with_format(a.w_type, [&](auto format) -> Kernel {
+    using W = decltype(format);
+    if constexpr (W::kIsPacked)
+      return columns == 2 ? batch_kernel<W, 2, 2> : batch_kernel<W, 8, 2>;
+    else
+      return columns == 2   ? bf16_kernel_for<2>(n_tiles)
+             : columns == 4 ? bf16_kernel_for<4>(n_tiles)
+                            : bf16_kernel_for<8>(n_tiles);
+  });
 }
 
 size_t shared_bytes(int columns, int n_tiles) {
@@ -164,13 +197,21 @@ bool takes_sm80_batch(const Args& a) {
   return takes_sm80_tiles(a) && a.n_rows <= kMaxRows && a.n <= kMaxOutputs;
 }
 
+// Rows come in 16, 32 or 64; a block takes all of them.
+TileShape tiles_sm80_batch(const Args& a, int n_sms) {
+  const long long n_tiles = (a.n + kTileM - 1) / kTileM;
+  const long long per_block =
+      max(1LL, min(static_cast<long long>(max_tiles(a)), (n_tiles + n_sms - 1) / n_sms));
+  return {8 * columns_for(a), (n_tiles + per_block - 1) / per_block, 1};
+}
+
 int launch_sm80_batch(const Args& a, void* stream, void* workspace) {
   if (a.n_rows == 0 || a.n == 0) return cudaSuccess;
   DeviceSize device;
   if (cudaError_t e = ask_device(device); e != cudaSuccess) return e;
   const auto all_tiles = static_cast<int>((a.n + kTileM - 1) / kTileM);
-  const int n_tiles = max(1, min(kMaxTiles, (all_tiles + device.n_sms - 1) / device.n_sms));
-  const int columns = a.n_rows <= 16 ? 2 : a.n_rows <= 32 ? 4 : 8;
+  const int n_tiles = max(1, min(max_tiles(a), (all_tiles + device.n_sms - 1) / device.n_sms));
+  const int columns = columns_for(a);
   const LaunchShape launch = {
       .grid = dim3(static_cast<unsigned>((all_tiles + n_tiles - 1) / n_tiles)),
       .n_threads = static_cast<unsigned>(32 * kRoundWarps * n_tiles),
@@ -178,9 +219,7 @@ int launch_sm80_batch(const Args& a, void* stream, void* workspace) {
   // A small device: the other variant of the class needs less.
   if (launch.shared_bytes > static_cast<size_t>(device.shared_bytes))
     return launch_sm80_tiles(a, stream, workspace);
-  const Kernel kernel = columns == 2   ? kernel_for<2>(n_tiles)
-                        : columns == 4 ? kernel_for<4>(n_tiles)
-                                       : kernel_for<8>(n_tiles);
+  const Kernel kernel = kernel_for(a, n_tiles);
   if (cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            static_cast<int>(launch.shared_bytes));
       e != cudaSuccess)

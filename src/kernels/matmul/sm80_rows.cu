@@ -110,7 +110,15 @@ size_t shared_bytes(const Args& a, int n_tiles, int n_segments) {
 }  // namespace
 
 bool takes_sm80_rows(const Args& a) {
-  return takes_sm80_tiles(a) && a.n_rows <= kRows && a.k <= 96 * kSegment;
+  return takes_sm80_tiles(a) && a.w_type == DType::bf16 && a.n_rows <= kRows &&
+         a.k <= 96 * kSegment;
+}
+
+// About: where the shared memory of a small device is short, a block takes fewer tiles.
+TileShape tiles_sm80_rows(const Args& a, int n_sms) {
+  const long long n_tiles = (a.n + kTileM - 1) / kTileM;
+  const long long per_block = min(static_cast<long long>(kMaxTiles), (n_tiles + n_sms - 1) / n_sms);
+  return {kRows, (n_tiles + per_block - 1) / per_block, 2};
 }
 
 int launch_sm80_rows(const Args& a, void* stream, void*) {

@@ -1,9 +1,13 @@
 // Any number of rows, on any device since sm_80: blocks of 64 or 128 outputs x 64 or 128 rows,
 // eight warps. Packed weights and rows of x come through shared memory in stages of 64 k, three of
-// them in rotation; the stages of a segment share one chain of sums.
+// them in rotation; the stages of a segment share one chain of sums. Weights of 8 and 4 bits come
+// as they are, a segment of 128 k at a time, and are made operands by the warps that multiply them.
 #include <cuda_runtime.h>
 
+#include <span>
+
 #include "kernels/device.cuh"
+#include "kernels/device_weights.cuh"
 #include "kernels/matmul/args.h"
 #include "kernels/matmul/device.h"
 #include "kernels/matmul/tile.cuh"
@@ -21,8 +25,8 @@ constexpr int kStagesPerSegment = kStepsPerSegment / kStageSteps;
 
 // A block of outputs x rows, kTiles tiles of 16 outputs x kColumns columns of 8 rows a warp, and
 // this thread's part of bringing in its stages. A tile's weights of a stage are neighbours in
-// memory.
-template <int kTiles, int kColumns>
+// memory. Those of 8 and 4 bits lie behind the stages, of two segments in turn.
+template <class W, int kTiles, int kColumns>
 struct Block {
   static constexpr int kM = kWarpsM * kTiles * kTileM;  // outputs
   static constexpr int kN = kWarpsN * kColumns * 8;     // rows
@@ -31,11 +35,14 @@ struct Block {
   static constexpr int kRowPieces = kStageK * 2 / 16;
   static constexpr int kTilesAtOnce = kThreads / kTilePieces;
   static constexpr int kRowsAtOnce = kThreads / kRowPieces;
-  static constexpr int kWeightBytes = kTilesM * kTilePieces * 16;
+  static constexpr int kWeightBytes = W::kIsPacked ? 0 : kTilesM * kTilePieces * 16;
   static constexpr int kStageBytes = kWeightBytes + kN * kRowPieces * 16;
+  static constexpr int kSegmentsBytes = kTilesM * W::kSegmentBytes;
+  static constexpr int kSharedBytes =
+      kStages * kStageBytes + (W::kIsPacked ? 2 * kSegmentsBytes : 0);
 
   unsigned char* shared;
-  const unsigned char *w, *x;    // this thread's first piece of stage 0
+  const unsigned char *w, *x;    // this thread's first piece of stage 0; packed: the first tile
   long long w_stride, x_stride;  // bytes to its next tile's, its next row's
   int live_tiles, live_rows;     // how many of them there are
   int step, n_steps, k_left;     // of stage 0: the piece's step, and the k from the piece on
@@ -45,16 +52,22 @@ struct Block {
     const int tile = blockIdx.x * kTilesM + threadIdx.x / kTilePieces;
     const long long row = row0() + threadIdx.x / kRowPieces;
     const int k = threadIdx.x % kRowPieces * 8;
-    step = threadIdx.x % kTilePieces / 32;
     k_left = static_cast<int>(a.k) - k;
-    w_stride = static_cast<long long>(kTilesAtOnce) * n_steps * kStepBytes;
     x_stride = kRowsAtOnce * a.k * 2;
-    live_tiles = max(0, (n_tiles - tile + kTilesAtOnce - 1) / kTilesAtOnce);
     live_rows = static_cast<int>(max(
         0LL, min((a.n_rows - row + kRowsAtOnce - 1) / kRowsAtOnce, static_cast<long long>(kN))));
-    w = static_cast<const unsigned char*>(a.w) +
-        static_cast<long long>(live_tiles > 0 ? tile : 0) * n_steps * kStepBytes +
-        threadIdx.x % kTilePieces * 16;
+    if constexpr (W::kIsPacked) {
+      live_tiles = n_tiles - static_cast<int>(blockIdx.x) * kTilesM;
+      w_stride = W::tile_bytes(n_steps);
+      w = static_cast<const unsigned char*>(a.w) + blockIdx.x * kTilesM * w_stride;
+    } else {
+      step = threadIdx.x % kTilePieces / 32;
+      w_stride = static_cast<long long>(kTilesAtOnce) * n_steps * kStepBytes;
+      live_tiles = max(0, (n_tiles - tile + kTilesAtOnce - 1) / kTilesAtOnce);
+      w = static_cast<const unsigned char*>(a.w) +
+          static_cast<long long>(live_tiles > 0 ? tile : 0) * n_steps * kStepBytes +
+          threadIdx.x % kTilePieces * 16;
+    }
     x = static_cast<const unsigned char*>(a.x) + ((live_rows > 0 ? row * a.k : 0) + k) * 2;
   }
 
@@ -64,8 +77,31 @@ struct Block {
     return shared + stage % kStages * kStageBytes;
   }
   __device__ unsigned char* rows(int stage) const { return weights(stage) + kWeightBytes; }
+  __device__ unsigned char* segment(int stage) const {
+    return shared + kStages * kStageBytes + stage / kStagesPerSegment % 2 * kSegmentsBytes;
+  }
+  __device__ __forceinline__ int live_steps(int stage) const {  // of its segment
+    return min(kStepsPerSegment, n_steps - stage / kStagesPerSegment * kStepsPerSegment);
+  }
+
+  // With the first stage of a segment, all of it.
+  __device__ __forceinline__ void fetch_segment(int stage) const {
+    if (stage % kStagesPerSegment != 0) return;
+    constexpr int kPieces = W::kSegmentBytes / 16, kAll = kTilesM * kPieces;
+    const int bytes = W::segment_bytes(max(0, live_steps(stage)));
+    const unsigned char* from = w + W::segment_at(stage / kStagesPerSegment);
+#pragma unroll
+    for (int j = 0; j < (kAll + kThreads - 1) / kThreads; ++j) {
+      const int i = j * kThreads + static_cast<int>(threadIdx.x), tile = i / kPieces;
+      const int at = i % kPieces * 16;
+      if (i < kAll)
+        copy_async(segment(stage) + i * 16, from + tile * w_stride + at,
+                   tile < live_tiles && at < bytes);
+    }
+  }
 
   __device__ __forceinline__ void fetch_weights(int stage) const {
+    if constexpr (W::kIsPacked) return fetch_segment(stage);
     const bool is_step = stage * kStageSteps + step < n_steps;
     const unsigned char* from = w + stage * (kTilePieces * 16);
     unsigned char* to = weights(stage) + threadIdx.x * 16;
@@ -110,15 +146,10 @@ struct Sums {
 
 template <int kTiles, int kColumns>
 __device__ __forceinline__ void multiply_step(Sums<kTiles, kColumns>& sums,
-                                              const unsigned char* weights,
+                                              const uint4 (&fragment)[kTiles],
                                               const unsigned char* rows, int step) {
   const int lane = threadIdx.x & 31, r = (lane & 7) + (lane >> 4) * 8;
   const int piece = step * 2 + ((lane >> 3) & 1);
-  uint4 fragment[kTiles];
-#pragma unroll
-  for (int m = 0; m < kTiles; ++m)
-    fragment[m] = *reinterpret_cast<const uint4*>(weights + (m * kStageSteps + step) * kStepBytes +
-                                                  lane * 16);
 #pragma unroll
   for (int c = 0; c < kColumns; c += 2) {
     unsigned b[4];
@@ -128,6 +159,66 @@ __device__ __forceinline__ void multiply_step(Sums<kTiles, kColumns>& sums,
       mma_step(sums.at[m][c], fragment[m], b[0], b[1]);
       mma_step(sums.at[m][c + 1], fragment[m], b[2], b[3]);
     }
+  }
+}
+
+template <int kTiles, int kColumns>
+__device__ __forceinline__ void multiply_step(Sums<kTiles, kColumns>& sums,
+                                              const unsigned char* weights,
+                                              const unsigned char* rows, int step) {
+  uint4 fragment[kTiles];
+#pragma unroll
+  for (int m = 0; m < kTiles; ++m)
+    fragment[m] = *reinterpret_cast<const uint4*>(weights + (m * kStageSteps + step) * kStepBytes +
+                                                  (threadIdx.x & 31) * 16);
+  multiply_step(sums, fragment, rows, step);
+}
+
+// A stage of weights of 8 or 4 bits: its half of the segment that begins at `weights`.
+template <class W, int kTiles, int kColumns>
+__device__ __forceinline__ void multiply_packed(Sums<kTiles, kColumns>& sums,
+                                                const unsigned char* weights,
+                                                const unsigned char* rows, int stage, int live) {
+  constexpr int kStageParts = kStageSteps / kBlockSteps;
+#pragma unroll 1  // or the registers do not do
+  for (int p = 0; p < kStageParts; ++p) {
+    const int part_of_segment = stage % kStagesPerSegment * kStageParts + p;
+    if (part_of_segment * kBlockSteps >= live) break;
+    uint4 fragment[kBlockSteps][kTiles];
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m) {
+      typename W::Part part;
+      W::template load<device_weights::FromShared>(
+          part, weights + m * W::kSegmentBytes, stage / kStagesPerSegment, part_of_segment, live);
+      uint4 steps[kBlockSteps];
+      W::widen(steps, part);
+#pragma unroll
+      for (int s = 0; s < kBlockSteps; ++s) fragment[s][m] = steps[s];
+    }
+#pragma unroll
+    for (int s = 0; s < kBlockSteps; ++s)
+      multiply_step(sums, fragment[s], rows, p * kBlockSteps + s);
+  }
+}
+
+// All steps of a stage.
+template <class W, int kTiles, int kColumns>
+__device__ __forceinline__ void multiply_stage(Sums<kTiles, kColumns>& sums,
+                                               const Block<W, kTiles, kColumns>& block, int stage,
+                                               int warp_m, int warp_n) {
+  const unsigned char* rows = block.rows(stage) + warp_n * kColumns * 8 * 128;
+  if constexpr (W::kIsPacked) {
+    multiply_packed<W>(sums, block.segment(stage) + warp_m * kTiles * W::kSegmentBytes, rows, stage,
+                       block.live_steps(stage));
+    return;
+  }
+  const unsigned char* weights = block.weights(stage) + warp_m * kTiles * kStageSteps * kStepBytes;
+  if ((stage + 1) * kStageSteps <= block.n_steps) {
+#pragma unroll
+    for (int step = 0; step < kStageSteps; ++step) multiply_step(sums, weights, rows, step);
+  } else {
+    for (int step = 0; stage * kStageSteps + step < block.n_steps; ++step)
+      multiply_step(sums, weights, rows, step);
   }
 }
 
@@ -153,12 +244,11 @@ __device__ __forceinline__ void write_out(const Args& a, const Element* tile, in
 }
 
 // The sums through shared memory, where lanes hold columns, to y, where rows lie side by side.
-template <int kTiles, int kColumns>
+template <class B, int kTiles, int kColumns>
 __device__ __forceinline__ void store(const Args& a, unsigned char* shared,
                                       const Sums<kTiles, kColumns>& sums, int warp_m, int warp_n) {
-  using B = Block<kTiles, kColumns>;
   constexpr int kFloatStride = B::kM + 4, kShortStride = B::kM + 8;  // 16 bytes against conflicts
-  static_assert(B::kN * kFloatStride * 4 <= kStages * B::kStageBytes);
+  static_assert(B::kN * kFloatStride * 4 <= B::kSharedBytes);
   const int lane = threadIdx.x & 31;
   const bool is_bf16 = a.y_type == DType::bf16;
   const int stride = is_bf16 ? kShortStride : kFloatStride;
@@ -182,17 +272,18 @@ __device__ __forceinline__ void store(const Args& a, unsigned char* shared,
 }
 
 // Blocks that share a multiprocessor: as many as their sums leave registers for.
-constexpr int blocks_of(int tiles, int columns) {
-  return tiles * columns == 16 ? 1 : tiles * columns == 8 ? 2 : 3;
+constexpr int blocks_of(int tiles, int columns, bool packed) {
+  return tiles * columns == 16 ? 1 : tiles * columns == 8 || packed ? 2 : 3;
 }
 
-template <int kTiles, int kColumns>
-__global__ void __launch_bounds__(kThreads, blocks_of(kTiles, kColumns))
+template <class W, int kTiles, int kColumns>
+__global__ void __launch_bounds__(kThreads, blocks_of(kTiles, kColumns, W::kIsPacked))
     tiles_kernel(Args a, int n_tiles) {
   extern __shared__ __align__(16) unsigned char shared[];
   let_next_kernel_start();
   const int warp = threadIdx.x >> 5, warp_m = warp % kWarpsM, warp_n = warp / kWarpsM;
-  const Block<kTiles, kColumns> block(a, shared, n_tiles);
+  using B = Block<W, kTiles, kColumns>;
+  const B block(a, shared, n_tiles);
   const int n_steps = block.n_steps, n_stages = (n_steps + kStageSteps - 1) / kStageSteps;
   for (int stage = 0; stage < kStages - 1; ++stage) block.fetch_weights(stage);
   wait_for_previous_kernel();
@@ -211,23 +302,14 @@ __global__ void __launch_bounds__(kThreads, blocks_of(kTiles, kColumns))
       block.fetch_rows(next);
     }
     close_copies();
-    const unsigned char* weights =
-        block.weights(stage) + warp_m * kTiles * kStageSteps * kStepBytes;
-    const unsigned char* rows = block.rows(stage) + warp_n * kColumns * 8 * 128;
-    if ((stage + 1) * kStageSteps <= n_steps) {
-#pragma unroll
-      for (int step = 0; step < kStageSteps; ++step) multiply_step(segment, weights, rows, step);
-    } else {
-      for (int step = 0; stage * kStageSteps + step < n_steps; ++step)
-        multiply_step(segment, weights, rows, step);
-    }
+    multiply_stage(segment, block, stage, warp_m, warp_n);
     if ((stage + 1) % kStagesPerSegment != 0 && stage + 1 < n_stages) continue;
     total.add(segment, stage < kStagesPerSegment);
     segment.clear();
   }
   wait_copies<0>();
   __syncthreads();  // the stages' memory is free
-  store(a, shared, total, warp_m, warp_n);
+  store<B>(a, shared, total, warp_m, warp_n);
 }
 
 using Kernel = void (*)(Args, int);
@@ -238,10 +320,10 @@ struct Tiling {
   float cost;  // of a block, about: larger ones read less a product
 };
 
-template <int kTiles, int kColumns>
+template <class W, int kTiles, int kColumns>
 constexpr Tiling tiling_of(float cost) {
-  using B = Block<kTiles, kColumns>;
-  return {tiles_kernel<kTiles, kColumns>, B::kM, B::kN, kStages * B::kStageBytes, cost};
+  using B = Block<W, kTiles, kColumns>;
+  return {tiles_kernel<W, kTiles, kColumns>, B::kM, B::kN, B::kSharedBytes, cost};
 }
 
 dim3 grid_of(const Args& a, const Tiling& c) {
@@ -249,13 +331,23 @@ dim3 grid_of(const Args& a, const Tiling& c) {
               static_cast<unsigned>((a.n_rows + c.rows - 1) / c.rows));
 }
 
-// The blocks that end first when every multiprocessor takes one after the other.
-const Tiling& choose(const Args& a, int n_sms) {
-  static constexpr Tiling kTilings[] = {tiling_of<2, 8>(1.0f), tiling_of<2, 4>(0.58f),
-                                        tiling_of<1, 4>(0.36f)};
+template <class W>
+struct Tilings {
+  static constexpr Tiling kAll[2] = {tiling_of<W, 2, 8>(1.0f), tiling_of<W, 1, 4>(0.36f)};
+};
+template <>
+struct Tilings<device_weights::Bf16> {
+  using W = device_weights::Bf16;
+  static constexpr Tiling kAll[] = {tiling_of<W, 2, 8>(1.0f), tiling_of<W, 2, 4>(0.58f),
+                                    tiling_of<W, 1, 4>(0.36f)};
+};
+
+// The blocks that end first when every multiprocessor takes one after the other. The costs were
+// measured with bf16 weights.
+const Tiling& choose_among(std::span<const Tiling> tilings, const Args& a, int n_sms) {
   const Tiling* best = nullptr;
   float best_cost = 0;
-  for (const Tiling& c : kTilings) {
+  for (const Tiling& c : tilings) {
     const dim3 grid = grid_of(a, c);
     const auto waves =
         static_cast<float>((static_cast<long long>(grid.x) * grid.y + n_sms - 1) / n_sms);
@@ -266,11 +358,23 @@ const Tiling& choose(const Args& a, int n_sms) {
   return *best;
 }
 
+const Tiling& choose(const Args& a, int n_sms) {
+  return *device_weights::with_format(a.w_type, [&](auto format) {
+    return &choose_among(Tilings<decltype(format)>::kAll, a, n_sms);
+  });
+}
+
 }  // namespace
 
 bool takes_sm80_tiles(const Args& a) {
-  return a.w_type == DType::bf16 && a.x_type == DType::bf16 && a.k % kStepK == 0 && a.k > 0 &&
+  return device_weights::takes(a.w_type, a.k) && a.x_type == DType::bf16 &&
          (a.y_type == DType::f32 || a.y_type == DType::bf16) && a.n_rows <= 65535 * 64;
+}
+
+TileShape tiles_sm80_tiles(const Args& a, int n_sms) {
+  const Tiling& tiling = choose(a, n_sms);
+  const dim3 grid = grid_of(a, tiling);
+  return {tiling.rows, static_cast<long long>(grid.x) * grid.y, 1};
 }
 
 int launch_sm80_tiles(const Args& a, void* stream, void*) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <type_traits>
 
 #include "kernels/matmul/cases.h"
 #include "kernels/matmul/floor.h"
@@ -27,7 +28,8 @@ std::string key(const Args& a) {
 bool types_fit(const Args& a) {
   if (a.y_type != DType::f32 && a.y_type != DType::bf16) return false;
   if (is_real(a.w_type)) return a.x_type == DType::f32 || a.x_type == DType::bf16;
-  return is_weight_format(a.w_type) && a.x_type == format_of(a.w_type).input;
+  return is_weight_format(a.w_type) &&
+         (a.x_type == format_of(a.w_type).input || a.x_type == DType::bf16);
 }
 
 bool takes_kquants(const Args& a) {
@@ -38,17 +40,41 @@ bool takes_floats(const Args& a) {
   return is_real(a.w_type) && a.x_type == DType::f32 && a.y_type == DType::f32;
 }
 
-template <size_t (*Bytes)(const Args&), void (*Pack)(const Args&, const void*, void*),
-          void (*Unpack)(const Args&, const void*, void*)>
+// Run is void(const Args&, const void* from, void* to), or nullptr where there is no way back. Its
+// type is asked: under UBSan g++ 12 takes no comparison of functions as constant.
+template <auto Run>
+constexpr auto erase_repack() -> void (*)(const void*, const void*, void*) {
+  if constexpr (std::is_null_pointer_v<decltype(Run)>)
+    return nullptr;
+  else
+    return [](const void* args, const void* from, void* to) {
+      Run(*static_cast<const Args*>(args), from, to);
+    };
+}
+
+template <size_t (*Bytes)(const Args&), auto Pack, auto Unpack>
 constexpr Layout make_layout(std::string_view name, int64_t row_grain) {
   return {name, row_grain, [](const void* args) { return Bytes(*static_cast<const Args*>(args)); },
-          [](const void* args, const void* plain, void* packed) {
-            Pack(*static_cast<const Args*>(args), plain, packed);
-          },
-          [](const void* args, const void* packed, void* plain) {
-            Unpack(*static_cast<const Args*>(args), packed, plain);
-          }};
+          erase_repack<Pack>(), erase_repack<Unpack>()};
 }
+
+#ifdef MILLRACE_CUDA
+// Block formats as bf16 weights, which they were made at load.
+Args as_decoded(const Args& a) {
+  Args out = a;
+  out.w_type = DType::bf16;
+  return out;
+}
+bool takes_decoded(const Args& a) {
+  return is_block_format(a.w_type) && takes_sm80_tiles(as_decoded(a));
+}
+int launch_decoded(const Args& args, void* stream, void* workspace) {
+  const Args a = as_decoded(args);
+  if (takes_sm80_rows(a)) return launch_sm80_rows(a, stream, workspace);
+  if (takes_sm80_batch(a)) return launch_sm80_batch(a, stream, workspace);
+  return launch_sm80_tiles(a, stream, workspace);
+}
+#endif
 
 constexpr std::array kLayouts = {
     make_layout<tiles16::packed_bytes, tiles16::pack, tiles16::unpack>("tiles16",
@@ -56,6 +82,7 @@ constexpr std::array kLayouts = {
     make_layout<kquant_bytes, pack_kquant, unpack_kquant>("tiles16_k", kTile),
     make_layout<floats_bytes, pack_floats, unpack_floats>("tiles16_f", kFloatTile),
     make_layout<mma16_bytes, pack_mma16, unpack_mma16>("mma16", kTileM),
+    make_layout<decoded_mma16_bytes, pack_decoded_mma16, nullptr>("mma16_decoded", kTileM),
 };
 
 std::span<const Layout> layouts() {
@@ -71,6 +98,12 @@ constexpr std::array kVariants = {
             .layout = "mma16",
             .takes = erase_takes<Args, takes_sm80_rows>,
             .run = erase_launch<Args, launch_sm80_rows>},
+    Variant{.name = "sm80_rows_packed",
+            .isa = Isa::sm80,
+            .numerics = kBf16Cuda,
+            .layout = "mma16",
+            .takes = erase_takes<Args, takes_sm80_rows_packed>,
+            .run = erase_launch<Args, launch_sm80_rows_packed>},
     Variant{.name = "sm80_batch",
             .isa = Isa::sm80,
             .numerics = kBf16Cuda,
@@ -83,6 +116,12 @@ constexpr std::array kVariants = {
             .layout = "mma16",
             .takes = erase_takes<Args, takes_sm80_tiles>,
             .run = erase_launch<Args, launch_sm80_tiles>},
+    Variant{.name = "sm80_decoded",
+            .isa = Isa::sm80,
+            .numerics = kBf16Cuda,
+            .layout = "mma16_decoded",
+            .takes = erase_takes<Args, takes_decoded>,
+            .run = erase_launch<Args, launch_decoded>},
 #endif
     Variant{.name = "avx512_vnni",
             .isa = Isa::avx512_vnni,
@@ -165,8 +204,8 @@ void bind(const Bound& b, Args& a) {
 Status validate(const Args& a) {
   if (!types_fit(a))
     return error(Code::unsupported,
-                 "matmul: {} weights, {} activations, {} outputs (block formats take q8_row, float "
-                 "weights f32 or bf16; outputs are f32 or bf16)",
+                 "matmul: {} weights, {} activations, {} outputs (block formats take q8_row or "
+                 "bf16, float weights f32 or bf16; outputs are f32 or bf16)",
                  name_of(a.w_type), name_of(a.x_type), name_of(a.y_type));
   if (a.n_rows < 0 || a.n < 1 || a.k < 1)
     return error(Code::invalid_argument, "matmul: {} rows of {} to {} outputs", a.n_rows, a.k, a.n);
@@ -179,6 +218,12 @@ Status validate(const Args& a) {
 
 DType input_type(DType weight, bool on_cuda) {
   return on_cuda ? DType::bf16 : format_of(weight).input;
+}
+
+DType device_weight_type(DType file) {
+  const bool is_packed =
+      file == DType::q8_0 || file == DType::q4_0 || file == DType::q4_k || file == DType::q6_k;
+  return is_packed ? file : DType::bf16;
 }
 
 std::span<const Variant> variants() {

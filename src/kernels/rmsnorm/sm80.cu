@@ -1,31 +1,16 @@
-// Class cuda.rmsnorm.lanes256: 256 lanes, lane j taking elements j, j + 256, ... as an FMA chain in
-// ascending order, folded in each 32 lanes by exchanges over 16, 8, 4, 2, 1, and the eight parts in
-// ascending order; the rest as in op.h, with correctly rounded division and square root.
-// Rows of more than 256 elements have a block each, a thread a lane; shorter ones (the norms of
-// heads) a warp each, a thread a lane of every part.
+// Class cuda.rmsnorm.lanes256 (tile.cuh). Rows of more than 256 elements have a block each, a
+// thread a lane; shorter ones (the norms of heads) a warp each, a thread a lane of every part.
 #include <cuda_runtime.h>
 
 #include "kernels/device.cuh"
 #include "kernels/rmsnorm/args.h"
 #include "kernels/rmsnorm/device.h"
+#include "kernels/rmsnorm/tile.cuh"
 
 namespace millrace::rmsnorm {
 namespace {
 
-constexpr int kLanes = 256;
-constexpr int kParts = kLanes / 32;
 constexpr int kRowsPerBlock = 4;  // of the short rows: a warp each
-
-__device__ __forceinline__ float fold_part(float sum) {
-#pragma unroll
-  for (int distance = 16; distance > 0; distance >>= 1) sum += __shfl_xor_sync(~0u, sum, distance);
-  return sum;
-}
-
-__device__ __forceinline__ float scale_of(float sum, const Args& a) {
-  const float mean = __fdiv_rn(sum, static_cast<float>(a.n));
-  return __fdiv_rn(1.0f, __fsqrt_rn(mean + a.eps));
-}
 
 // kHeld: elements a thread keeps in registers between the two passes; what lies beyond is read
 // again.
@@ -56,7 +41,7 @@ __global__ void __launch_bounds__(kLanes) long_rows_kernel(Args a) {
   sum = parts[0];
 #pragma unroll
   for (int p = 1; p < kParts; ++p) sum += parts[p];
-  const float scale = scale_of(sum, a);
+  const float scale = scale_of(sum, a.n, a.eps);
 #pragma unroll
   for (int j = 0; j < kHeld; ++j)
     if (lane + j * kLanes < a.n)
@@ -80,7 +65,7 @@ __global__ void __launch_bounds__(32 * kRowsPerBlock) short_rows_kernel(Args a) 
 #pragma unroll
   for (int p = 1; p < kParts; ++p)
     if (32 * p < n) sum += fold_part(x[p] * x[p]);
-  const float scale = scale_of(sum, a);
+  const float scale = scale_of(sum, a.n, a.eps);
 #pragma unroll
   for (int p = 0; p < kParts; ++p)
     if (const int i = 32 * p + lane; i < n)

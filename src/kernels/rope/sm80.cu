@@ -2,10 +2,10 @@
 // integer product, so no position loses precision. The row's sines are made once for the slice.
 #include <cuda_runtime.h>
 
-#include "base/math_cuda.cuh"
 #include "kernels/device.cuh"
 #include "kernels/rope/args.h"
 #include "kernels/rope/device.h"
+#include "kernels/rope/tile.cuh"
 
 namespace millrace::rope {
 namespace {
@@ -14,14 +14,6 @@ constexpr int kThreads = 128;
 constexpr int kMaxPairs = 256;      // of op.h's kMaxRotDim
 constexpr int kEnoughBlocks = 256;  // for any device: fewer rows than that are cut into slices
 
-__device__ float2 turn_of(const Args& a, int position, int pair) {
-  const auto turns =
-      static_cast<unsigned long long>(static_cast<long long>(position)) * a.turns[pair];
-  const auto phase = static_cast<int>(static_cast<unsigned>(turns >> 32));
-  const math::cuda::SinCos t = math::cuda::sincos(static_cast<float>(phase) * 0x1.921fb6p-30f);
-  return make_float2(t.cos * a.magnitude, t.sin * a.magnitude);
-}
-
 __device__ void turn_pair(const Args& a, long long x_at, long long y_at, int pair, float2 turn) {
   const bool is_bf16 = a.type == DType::bf16;
   const auto half = static_cast<int>(a.rot_dim / 2);
@@ -29,8 +21,8 @@ __device__ void turn_pair(const Args& a, long long x_at, long long y_at, int pai
   const int second = a.order == PairOrder::normal ? 2 * pair + 1 : pair + half;
   const float x0 = load_element(a.x, is_bf16, x_at + first);
   const float x1 = load_element(a.x, is_bf16, x_at + second);
-  store_element(a.y, is_bf16, y_at + first, __fmaf_rn(x0, turn.x, -(x1 * turn.y)));
-  store_element(a.y, is_bf16, y_at + second, __fmaf_rn(x1, turn.x, x0 * turn.y));
+  store_element(a.y, is_bf16, y_at + first, turned_first(x0, x1, turn));
+  store_element(a.y, is_bf16, y_at + second, turned_second(x0, x1, turn));
 }
 
 // Thread i owns pair i % half of head i / half of the slice, then the copied elements.
@@ -45,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) rope_kernel(Args a, int slice) {
   const long long y_row = r * a.y_stride + head0 * a.head_dim;
   const int position = a.positions[r];
   for (int pair = threadIdx.x; pair < half; pair += kThreads)
-    turns[pair] = turn_of(a, position, pair);
+    turns[pair] = turn_of(position, a.turns[pair], a.magnitude);
   __syncthreads();
   for (int i = threadIdx.x; i < n_heads * half; i += kThreads) {
     const long long head = i / half * a.head_dim;

@@ -1,0 +1,11 @@
+// The device variant's launcher, callable from plain C++. It returns a cudaError_t as int.
+#pragma once
+
+#include "kernels/matmul_add/args.h"
+
+namespace millrace::matmul_add {
+
+bool takes_sm80(const Args& args);
+int launch_sm80(const Args& args, void* stream, void* workspace);
+
+}  // namespace millrace::matmul_add
