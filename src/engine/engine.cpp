@@ -176,6 +176,21 @@ size_t Engine::kv_bytes() const {
   return bytes;
 }
 
+Status Engine::keep_on_disk(disk::Folder folder, disk::TierOptions options,
+                            const KvTierOptions& how) {
+  if (pools_.size() > disk::kMaxParts)
+    return error(Code::unsupported,
+                 "this model has {} kinds of layers with KV of their own; contexts of at most {} "
+                 "are kept on disk",
+                 pools_.size(), disk::kMaxParts);
+  options.store.root = disk::root_of(root());
+  for (const KvPages& pool : pools_) options.slot_bytes += pool.page_bytes();
+  MILLRACE_ASSIGN(auto disk, disk::Tier::open(std::move(folder), options));
+  tier_ =
+      std::make_unique<KvTier>(std::move(disk), options.store.root, *tree_, pools_, device_, how);
+  return {};
+}
+
 Engine::Sequence& Engine::at(int seq) {
   return const_cast<Sequence&>(std::as_const(*this).at(seq));
 }
@@ -217,8 +232,7 @@ void Engine::close(int seq) {
 bool Engine::has_seen_pages(std::span<const std::vector<int32_t>> pages, int64_t n) const {
   for (size_t group = 0; group < pools_.size(); ++group) {
     const int64_t window = pools_[group].group().window;
-    const int64_t first = window == 0 ? 0 : std::max<int64_t>(n - window + 1, 0) / kPageTokens;
-    for (int64_t page = first; page < ceil_div(n, kPageTokens); ++page)
+    for (int64_t page = first_seen_page(n, window); page < ceil_div(n, kPageTokens); ++page)
       if (pages[group][static_cast<size_t>(page)] < 0) return false;
   }
   return true;
@@ -247,20 +261,13 @@ int64_t Engine::keep(int seq, int64_t n) {
   return n;
 }
 
-// What the tree remembers makes room for what is computed now.
-Result<int32_t> Engine::take_page(size_t group) {
-  auto id = pools_[group].take();
-  while (!id.ok() && tree_->make_room(group)) id = pools_[group].take();
-  return id;
-}
-
 // The same page where it is whole, since nobody writes it then; else a copy.
 Result<int32_t> Engine::share_page(size_t group, int32_t id, bool whole) {
   if (id < 0) return id;
   KvPages& pool = pools_[group];
   pool.retain(id);  // so that taking another does not give it up
   if (whole) return id;
-  auto mine = take_page(group);
+  auto mine = tree_->take_page(group);
   if (mine.ok()) {
     const Status copied = device_.copy(pool.page(mine.value()), pool.page(id), pool.page_bytes());
     if (!copied.ok()) {
@@ -302,10 +309,11 @@ Result<int> Engine::fork(int seq, int64_t n) {
   return copy;
 }
 
-Result<int> Engine::open(std::span<const int32_t> prompt, std::string_view salt) {
+Result<int> Engine::open(std::span<const int32_t> prompt, std::string_view salt, bool persists) {
   MILLRACE_ASSIGN(const int seq, open());
   Sequence& s = at(seq);
   s.is_remembered = true;
+  s.persists = persists;
   s.salt = salt;
   const auto found = tree_->find(salt, prompt.first(prompt.empty() ? 0 : prompt.size() - 1));
   int64_t n = found.n;
@@ -322,7 +330,7 @@ Result<int> Engine::open(std::span<const int32_t> prompt, std::string_view salt)
 void Engine::remember(int seq) {
   Sequence& s = at(seq);
   MILLRACE_CHECK(s.is_remembered, "sequence {} was not opened for the tree", seq);
-  tree_->insert(s.salt, s.tokens, s.pages, true);
+  tree_->insert(s.salt, s.tokens, s.pages, true, s.persists);
 }
 
 Status Engine::check(std::span<const Work> batch) const {
@@ -358,7 +366,7 @@ Status Engine::reserve(const Work& work) {
   for (size_t group = 0; group < pools_.size(); ++group) {
     auto& pages = s.pages[group];
     while (static_cast<int64_t>(pages.size()) * kPageTokens < n_after) {
-      MILLRACE_ASSIGN(const int32_t id, take_page(group));
+      MILLRACE_ASSIGN(const int32_t id, tree_->take_page(group));
       pages.push_back(id);
       taken_.push_back({work.seq, group});
     }
@@ -422,7 +430,7 @@ void Engine::commit(std::span<const Work> batch) {
         if (const int32_t id = s.pages[group][page]; id >= 0) pools_[group].seal(id);
     const size_t n_whole = s.tokens.size() / kPageTokens * kPageTokens;
     if (s.is_remembered && s.tokens.size() / kPageTokens > first)
-      tree_->insert(s.salt, std::span(s.tokens).first(n_whole), s.pages, false);
+      tree_->insert(s.salt, std::span(s.tokens).first(n_whole), s.pages, false, s.persists);
     release_before_window(s);
   }
   taken_.clear();
@@ -476,6 +484,8 @@ Status Engine::step(std::span<const Work> batch, Program* then) {
     is_read_back_ = false;
     if (status.ok()) status = program.run(n_rows_, n_outputs_, then);
     if (const Status done = device_.wait(); status.ok()) status = done;
+    // The table of embeddings is read where the file has it.
+    if (status.ok() && device_.kind() == DeviceKind::cpu) status = file().check();
   }
   status.ok() ? commit(batch) : roll_back();
   return status;

@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "engine/kv_pages.h"
+#include "engine/kv_tier.h"
 #include "engine/prefix_tree.h"
 #include "engine/step_inputs.h"
 #include "exec/device.h"
@@ -65,7 +66,8 @@ class Engine {
   Result<int> open();  // a sequence of no tokens
   // A sequence that begins with as many of these tokens as the prefix tree has, but not the last of
   // them: its logits are wanted. Its own pages join the tree under `salt` as they fill.
-  Result<int> open(std::span<const int32_t> prompt, std::string_view salt);
+  // `persists`: they may be written to disk.
+  Result<int> open(std::span<const int32_t> prompt, std::string_view salt, bool persists = true);
   // A context may go on from here: all of such a sequence is put into the tree.
   void remember(int seq);
   // A sequence that begins with the first n tokens of another: whole pages are shared, the rest of
@@ -100,12 +102,19 @@ class Engine {
   Device& device() { return device_; }
   size_t kv_bytes() const;
 
+  // Contexts are kept in this folder too, and found there again: before the first sequence. The
+  // options' root and slots are set here.
+  Status keep_on_disk(disk::Folder folder, disk::TierOptions options,
+                      const KvTierOptions& how = {});
+  KvTier* tier() { return tier_.get(); }
+  const KvTier* tier() const { return tier_.get(); }
+
  private:
   struct Sequence {
     bool is_open = false;
     std::vector<int32_t> tokens;              // computed
     std::vector<std::vector<int32_t>> pages;  // by group; -1: given back
-    bool is_remembered = false;
+    bool is_remembered = false, persists = true;
     std::string salt;
   };
   struct Outputs {
@@ -127,7 +136,6 @@ class Engine {
   void roll_back();
   bool has_seen_pages(std::span<const std::vector<int32_t>> pages, int64_t n) const;
   int64_t open_last_page(const Sequence& s, int64_t n);
-  Result<int32_t> take_page(size_t group);
   Result<int32_t> share_page(size_t group, int32_t id, bool whole);
   Status share_pages(Sequence& to, std::span<const std::vector<int32_t>> pages, int64_t n);
   void release_from(Sequence& s, size_t group, size_t page);
@@ -137,6 +145,7 @@ class Engine {
   const EngineOptions options_;
   std::vector<KvPages> pools_;
   std::unique_ptr<PrefixTree> tree_;
+  std::unique_ptr<KvTier> tier_;  // null: there is none
   attention::Spread work_;  // how a GPU's attention shares out a step; the lists are in inputs_
   StepInputs inputs_;
   std::unique_ptr<Network> network_;

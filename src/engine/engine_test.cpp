@@ -2,7 +2,9 @@
 // number of lanes gives the same logits, bit for bit.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
+#include <filesystem>
 
 #include "base/philox.h"
 #include "engine/fixture_test.h"
@@ -289,6 +291,80 @@ TEST(EngineFailure, no_pages_changes_nothing) {
 }
 TEST(EngineFailure, a_failing_run_changes_nothing) {
   expect_failure_changes_nothing("run");
+}
+
+// At every place where a device can fail: in front of the step, in the middle, when all KV is
+// written already, and when the result is waited for.
+TEST(EngineFailure, a_device_that_fails_changes_nothing) {
+  using Fails = FaultyDevice::Fails;
+  struct Fault {
+    Fails what;
+    bool late;
+  };
+  FaultyDevice* device = nullptr;
+  auto loaded = load(fixture("llama_tied"), 2, kOptions, &device);
+  ASSERT_NE(loaded, nullptr);
+  Engine& engine = *loaded->engine;
+  const std::vector<int32_t> prompt = counted(120);
+  const int fresh = engine.open().value();
+  ASSERT_TRUE(compute(engine, fresh, std::span(prompt).first(96)).ok());
+  ASSERT_TRUE(compute(engine, fresh, std::span(prompt).subspan(96, 4)).ok());
+  const std::vector<float> right = copy_of(engine.logits(0).value());
+  engine.close(fresh);
+  for (const Fault fault : {Fault{Fails::upload, false}, Fault{Fails::run, false},
+                            Fault{Fails::run, true}, Fault{Fails::wait, false}}) {
+    const int a = engine.open().value(), b = engine.open().value();
+    ASSERT_TRUE(compute(engine, a, std::span(prompt).first(60)).ok());
+    const int64_t n_free = engine.n_free_pages();
+    const std::vector<Work> batch = {{.seq = a, .tokens = std::span(prompt).subspan(60, 40)},
+                                     {.seq = b, .tokens = std::span(prompt).first(20)}};
+    device->fail_at(fault.what, fault.late);
+    EXPECT_EQ(engine.step(batch).code(), Code::io_error);
+    EXPECT_EQ(engine.tokens(a).size(), 60u);
+    EXPECT_EQ(engine.tokens(b).size(), 0u);
+    EXPECT_EQ(engine.n_free_pages(), n_free);
+    ASSERT_TRUE(engine.step(batch).ok());
+    EXPECT_EQ(right, copy_of(engine.logits(0).value()));
+    engine.close(a);
+    engine.close(b);
+  }
+}
+
+// A sequence of the tree: what failed is not remembered.
+TEST(EngineFailure, what_failed_is_not_found_again) {
+  FaultyDevice* device = nullptr;
+  auto loaded = load(fixture("llama_tied"), 1, kOptions, &device);
+  ASSERT_NE(loaded, nullptr);
+  Engine& engine = *loaded->engine;
+  const std::vector<int32_t> prompt = counted(96);
+  const int seq = engine.open(prompt, "").value();
+  device->fail_at(FaultyDevice::Fails::run, true);
+  EXPECT_FALSE(engine.step({.seq = seq, .tokens = std::span(prompt).first(80)}).ok());
+  engine.close(seq);
+  const int again = engine.open(prompt, "").value();
+  EXPECT_EQ(engine.tokens(again).size(), 0u);
+}
+
+TEST(EngineFailure, a_file_that_is_cut_or_written_to_changes_nothing) {
+  for (const bool cut : {true, false}) {
+    const MadeFile file("tiny-llama", "q4_0");
+    auto loaded = load(file.path(), 1, kOptions);
+    ASSERT_NE(loaded, nullptr);
+    Engine& engine = *loaded->engine;
+    const std::vector<int32_t> prompt = counted(20);
+    const int seq = engine.open().value();
+    ASSERT_TRUE(compute(engine, seq, std::span(prompt).first(10)).ok());
+    if (cut) {
+      std::filesystem::resize_file(file.path(), 4096);
+    } else {
+      std::filesystem::last_write_time(
+          file.path(), std::filesystem::last_write_time(file.path()) + std::chrono::seconds(1));
+    }
+    const Status status = compute(engine, seq, std::span(prompt).subspan(10));
+    EXPECT_EQ(status.code(), Code::io_error);
+    EXPECT_NE(status.message().find(file.path()), std::string_view::npos);
+    EXPECT_EQ(engine.tokens(seq).size(), 10u);
+  }
 }
 
 TEST(EngineFailure, a_pool_that_is_empty_changes_nothing) {

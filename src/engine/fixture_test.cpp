@@ -41,13 +41,42 @@ MadeFile::~MadeFile() {
   std::filesystem::remove(path_);
 }
 
-std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineOptions& options) {
+Status FaultyDevice::fault(Fails what) {
+  if (fails_ != what) return {};
+  fails_ = Fails::nothing;
+  return error(Code::io_error, "made to fail");
+}
+
+Status FaultyDevice::upload(void* to, const void* from, size_t bytes) {
+  MILLRACE_TRY(fault(Fails::upload));
+  return device_->upload(to, from, bytes);
+}
+
+Status FaultyDevice::run(Program& program, size_t begin, size_t end, const Program* then) {
+  if (!is_late_) MILLRACE_TRY(fault(Fails::run));
+  MILLRACE_TRY(device_->run(program, begin, end, then));
+  return is_late_ ? fault(Fails::run) : Status();
+}
+
+Status FaultyDevice::wait() {
+  const Status waited = device_->wait();
+  MILLRACE_TRY(fault(Fails::wait));
+  return waited;
+}
+
+std::unique_ptr<Loaded> load(const std::string& path, int n_lanes, const EngineOptions& options,
+                             FaultyDevice** faulty) {
   auto out = std::make_unique<Loaded>();
   out->team = std::make_unique<Team>(n_lanes);
   auto file = open_model_file(path);
   EXPECT_TRUE(file.ok()) << file.status().message();
   if (!file.ok()) return nullptr;
   out->device = cpu_device(*out->team);
+  if (faulty != nullptr) {
+    auto device = std::make_unique<FaultyDevice>(std::move(out->device));
+    *faulty = device.get();
+    out->device = std::move(device);
+  }
   out->from = std::make_unique<PickFrom>(PickFrom{out->machine, out->profile, out->force});
   auto engine =
       Engine::load(std::move(file).value(), *out->device, *out->team, out->pick_from(), options);

@@ -1,6 +1,7 @@
 #include "engine/kv_pages.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "tensor/format.h"
@@ -66,6 +67,8 @@ Result<KvPages> KvPages::make(const Config& config, const KvGroup& group, DType 
   KvPages out;
   out.group_ = group;
   out.type_ = type;
+  out.n_kv_heads_ = config.n_kv_heads;
+  out.head_dim_ = config.head_dim;
   out.block_elems_ = block_elems(config);
   out.page_bytes_ = 2 * group.layers.size() * bytes_of(type, out.block_elems_);
   const size_t bytes = static_cast<size_t>(n_pages) * out.page_bytes_;
@@ -97,6 +100,50 @@ void KvPages::retain(int32_t id) {
 void KvPages::release(int32_t id) {
   MILLRACE_CHECK(references(id) > 0, "page {} belongs to nobody", id);
   if (--references_[static_cast<size_t>(id)] == 0) free_.push_back(id);
+}
+
+size_t KvPages::packed_bytes(int64_t n) const {
+  return page_bytes_ / static_cast<size_t>(kPageTokens) * static_cast<size_t>(n);
+}
+
+namespace {
+
+// `n_runs` runs of `from_bytes` each, of which the first bytes of `to_bytes` go to runs of that.
+void copy_runs(const std::byte*& from, size_t from_bytes, std::byte*& to, size_t to_bytes,
+               int64_t n_runs) {
+  const size_t bytes = std::min(from_bytes, to_bytes);
+  for (int64_t i = 0; i < n_runs; ++i, from += from_bytes, to += to_bytes) {
+    std::memcpy(to, from, bytes);
+    std::memset(to + bytes, 0, to_bytes - bytes);
+  }
+}
+
+}  // namespace
+
+// K is [head][dim][token], V is [head][token][dim].
+void KvPages::pack(const std::byte* page, int64_t n, std::byte* out) const {
+  if (n == kPageTokens) {
+    std::memcpy(out, page, page_bytes_);
+    return;
+  }
+  for (size_t layer = 0; layer < group_.layers.size(); ++layer) {
+    copy_runs(page, bytes_of(type_, kPageTokens), out, bytes_of(type_, n), n_kv_heads_ * head_dim_);
+    copy_runs(page, bytes_of(type_, kPageTokens * head_dim_), out, bytes_of(type_, n * head_dim_),
+              n_kv_heads_);
+  }
+}
+
+void KvPages::unpack(const std::byte* packed, int64_t n, std::byte* page) const {
+  if (n == kPageTokens) {
+    std::memcpy(page, packed, page_bytes_);
+    return;
+  }
+  for (size_t layer = 0; layer < group_.layers.size(); ++layer) {
+    copy_runs(packed, bytes_of(type_, n), page, bytes_of(type_, kPageTokens),
+              n_kv_heads_ * head_dim_);
+    copy_runs(packed, bytes_of(type_, n * head_dim_), page,
+              bytes_of(type_, kPageTokens * head_dim_), n_kv_heads_);
+  }
 }
 
 BoundKv KvPages::layer(int64_t i) const {

@@ -25,6 +25,11 @@ struct KvGroup {
   std::vector<int64_t> layers;  // ascending
 };
 
+// The first page that the row after n tokens sees.
+inline int64_t first_seen_page(int64_t n, int64_t window) {
+  return window == 0 || n < window ? 0 : (n - window + 1) / kPageTokens;
+}
+
 // Of this model, the layers that see everything first.
 std::vector<KvGroup> kv_groups(const Config& config);
 
@@ -60,12 +65,19 @@ class KvPages {
   void unseal(int32_t id) { sealed_[static_cast<size_t>(id)] = false; }
   bool is_sealed(int32_t id) const { return sealed_[static_cast<size_t>(id)]; }
 
+  // The first n tokens of a page as a record of its own, without what may lie behind them; of a
+  // whole page its bytes as they are.
+  size_t packed_bytes(int64_t n) const;
+  void pack(const std::byte* page, int64_t n, std::byte* out) const;
+  void unpack(const std::byte* packed, int64_t n, std::byte* page) const;  // and zeros behind them
+
   // Where layer `i` of the group lies, without slots and tables.
   BoundKv layer(int64_t i) const;
 
  private:
   KvGroup group_;
   DType type_ = DType::f16;
+  int64_t n_kv_heads_ = 0, head_dim_ = 0;
   int64_t block_elems_ = 0;  // K of one layer of one page
   size_t page_bytes_ = 0;
   DeviceMemory memory_;

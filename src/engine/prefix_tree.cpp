@@ -1,8 +1,10 @@
 #include "engine/prefix_tree.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace millrace {
 
@@ -16,9 +18,19 @@ struct PrefixTree::Node {
   bool keeps_windows = false;  // a context goes on from near here
   Node* older = nullptr;
   Node* newer = nullptr;
+
+  Hash128 hash = {};   // of all tokens up to its end, with a disk below
+  uint32_t saved = 0;  // a bit for each group that was handed to the disk
+  bool persists = false;
+  Waiting* waits_in = nullptr;
+  Node* waits_before = nullptr;
+  Node* waits_after = nullptr;
+  int64_t waits_since_ns = 0;
 };
 
 namespace {
+
+constexpr size_t kGivenUp = size_t{1} << 16;
 
 int64_t common(std::span<const int32_t> a, std::span<const int32_t> b) {
   return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
@@ -26,11 +38,6 @@ int64_t common(std::span<const int32_t> a, std::span<const int32_t> b) {
 
 int64_t n_pages_of(int64_t n_tokens) {
   return (n_tokens + kPageTokens - 1) / kPageTokens;
-}
-
-// The first page that the row after n tokens sees.
-int64_t first_seen_page(int64_t n, int64_t window) {
-  return window == 0 ? 0 : std::max<int64_t>(n - window + 1, 0) / kPageTokens;
 }
 
 }  // namespace
@@ -118,7 +125,7 @@ PrefixTree::Children& PrefixTree::siblings_of(Node& node) {
   return node.parent != nullptr ? node.parent->children : roots_.find(node.salt)->second;
 }
 
-PrefixTree::Node& PrefixTree::add(Node* parent, Children& siblings,
+PrefixTree::Node& PrefixTree::add(std::string_view salt, Node* parent, Children& siblings,
                                   std::span<const int32_t> tokens) {
   auto made = std::make_unique<Node>();
   Node& node = *made;
@@ -126,6 +133,8 @@ PrefixTree::Node& PrefixTree::add(Node* parent, Children& siblings,
   node.tokens.assign(tokens.begin(), tokens.end());
   node.pages.assign(pools_.size(), -1);
   node.depth = parent == nullptr ? 1 : parent->depth + 1;
+  if (first_hash_)
+    node.hash = next_hash_(parent == nullptr ? first_hash_(salt) : parent->hash, tokens);
   siblings.emplace(node.tokens, std::move(made));
   ++n_nodes_;
   return node;
@@ -175,7 +184,7 @@ void PrefixTree::drop_beginnings(Children& siblings, Node& node) {
 }
 
 void PrefixTree::insert(std::string_view salt, std::span<const int32_t> tokens,
-                        std::span<std::vector<int32_t>> pages, bool ends_here) {
+                        std::span<std::vector<int32_t>> pages, bool ends_here, bool persists) {
   if (tokens.empty()) return;
   const auto root = roots_.try_emplace(std::string(salt)).first;
   Children* siblings = &root->second;
@@ -186,10 +195,11 @@ void PrefixTree::insert(std::string_view salt, std::span<const int32_t> tokens,
     const auto found = siblings->lower_bound(mine);
     // One that begins with these tokens has them all.
     const bool is_here = found != siblings->end() && common(mine, found->first) == std::ssize(mine);
-    Node& node = is_here ? *found->second : add(parent, *siblings, mine);
+    Node& node = is_here ? *found->second : add(salt, parent, *siblings, mine);
     node.salt = root->first;
     if (node.tokens.size() == mine.size()) {
       settle(node, pages, page);
+      want_saved(node, persists);
       if (!is_here) drop_beginnings(*siblings, node);
     }
     tokens = tokens.subspan(mine.size());
@@ -233,6 +243,7 @@ void PrefixTree::remove(Node& node) {
   for (size_t group = 0; group < pools_.size(); ++group)
     if (node.pages[group] >= 0) pools_[group].release(node.pages[group]);
   unlink(node);
+  unwait(node);
   --n_nodes_;
   ++n_dropped_;
   Children& siblings = siblings_of(node);
@@ -251,6 +262,7 @@ bool PrefixTree::is_useless(const Node& node) const {
 }
 
 bool PrefixTree::release_page(Node& node, size_t group) {
+  note_given_up(node);
   pools_[group].release(node.pages[group]);
   node.pages[group] = -1;
   for (Node* useless = &node; useless != nullptr && is_useless(*useless);) {
@@ -273,11 +285,98 @@ bool PrefixTree::make_room(size_t group) {
   if (pools_[group].group().window > 0)
     return reclaim_window(group, false) || reclaim_window(group, true);
   for (Node* node = oldest_; node != nullptr; node = node->newer)
-    if (pools_[group].references(node->pages[group]) == 1 && node->children.empty()) {
+    if (node->pages[group] >= 0 && pools_[group].references(node->pages[group]) == 1 &&
+        node->children.empty()) {
+      note_given_up(*node);
       remove(*node);
       return true;
     }
   return false;
+}
+
+Result<int32_t> PrefixTree::take_page(size_t group) {
+  auto id = pools_[group].take();
+  while (!id.ok() && make_room(group)) id = pools_[group].take();
+  return id;
+}
+
+PrefixTree::Found PrefixTree::resident(std::string_view salt,
+                                       std::span<const int32_t> tokens) const {
+  const std::vector<Hop> path = walk(salt, tokens);
+  Found out{0, std::vector<std::vector<int32_t>>(pools_.size())};
+  for (const Hop& hop : path) {
+    out.n += hop.n;
+    for (size_t group = 0; group < pools_.size(); ++group)
+      out.pages[group].push_back(hop.node->pages[group]);
+  }
+  return out;
+}
+
+void PrefixTree::save_with(FirstHash first_hash, NextHash next_hash) {
+  MILLRACE_CHECK(n_nodes_ == 0, "{} nodes without a hash", n_nodes_);
+  first_hash_ = std::move(first_hash);
+  next_hash_ = std::move(next_hash);
+  given_up_.resize(kGivenUp);
+}
+
+// A node that got a page of a window after it was written is written again.
+void PrefixTree::want_saved(Node& node, bool persists) {
+  if (!first_hash_) return;
+  node.persists |= persists;
+  if (!node.persists || node.waits_in != nullptr) return;
+  uint32_t here = 0;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    here |= static_cast<uint32_t>(node.pages[group] >= 0) << group;
+  if ((here & ~node.saved) == 0) return;
+  Waiting& list = std::ssize(node.tokens) == kPageTokens ? whole_ : ends_;
+  node.waits_in = &list;
+  node.waits_since_ns = now_ns();
+  node.waits_before = list.last;
+  (list.last == nullptr ? list.first : list.last->waits_after) = &node;
+  list.last = &node;
+  ++n_unsaved_;
+}
+
+void PrefixTree::unwait(Node& node) {
+  if (node.waits_in == nullptr) return;
+  Waiting& list = *std::exchange(node.waits_in, nullptr);
+  (node.waits_before == nullptr ? list.first : node.waits_before->waits_after) = node.waits_after;
+  (node.waits_after == nullptr ? list.last : node.waits_after->waits_before) = node.waits_before;
+  node.waits_before = node.waits_after = nullptr;
+  --n_unsaved_;
+}
+
+void PrefixTree::note_given_up(const Node& node) {
+  if (!first_hash_) return;
+  n_not_saved_ += node.waits_in != nullptr;
+  given_up_[node.hash.low % kGivenUp] = node.hash;
+}
+
+bool PrefixTree::was_given_up(const Hash128& prefix) const {
+  return !given_up_.empty() && given_up_[prefix.low % kGivenUp] == prefix;
+}
+
+std::optional<PrefixTree::Unsaved> PrefixTree::next_unsaved(int64_t ends_before_ns) {
+  shown_ = whole_.first != nullptr ? &whole_ : &ends_;
+  const Node* node = shown_->first;
+  if (node == nullptr) return {};
+  if (shown_ == &ends_ && node->waits_since_ns > ends_before_ns) return {};
+  return Unsaved{node->parent == nullptr ? first_hash_(node->salt) : node->parent->hash, node->hash,
+                 node->salt, node->tokens, node->pages};
+}
+
+void PrefixTree::saved() {
+  Node& node = *shown_->first;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    node.saved |= static_cast<uint32_t>(node.pages[group] >= 0) << group;
+  unwait(node);
+}
+
+void PrefixTree::doubt_saved() {
+  for (Node* node = oldest_; node != nullptr; node = node->newer) {
+    node->saved = 0;
+    want_saved(*node, node->persists);
+  }
 }
 
 int64_t PrefixTree::n_reclaimable(size_t group) const {
@@ -288,7 +387,10 @@ int64_t PrefixTree::n_reclaimable(size_t group) const {
 }
 
 PrefixTree::Counts PrefixTree::counts() const {
-  Counts out{.n_nodes = n_nodes_, .n_dropped = n_dropped_};
+  Counts out{.n_nodes = n_nodes_,
+             .n_dropped = n_dropped_,
+             .n_unsaved = n_unsaved_,
+             .n_not_saved = n_not_saved_};
   for (const Node* node = oldest_; node != nullptr; node = node->newer) {
     out.n_tokens += std::ssize(node->tokens);
     out.depth = std::max(out.depth, node->depth);

@@ -7,16 +7,22 @@
 // a group while there is room; first to go are those that no context is known to go on from.
 //
 // Nothing is pinned: make_room() gives up what was used least recently and nobody else holds.
+//
+// With a disk below it (engine/kv_tier.h) nodes wait in a list until their pages are written; one
+// that is given up before is lost.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "engine/kv_pages.h"
 
 namespace millrace {
@@ -46,10 +52,16 @@ class PrefixTree {
   // These tokens lie in these pages, on which the caller holds references. Where the tree has whole
   // pages of the same tokens already, the caller gets those instead of its own: nothing is kept
   // twice. `ends_here`: a context may go on from the last of them, so what the windows before it
-  // see is worth keeping.
+  // see is worth keeping. `persists`: they may be written to disk.
   void insert(std::string_view salt, std::span<const int32_t> tokens,
-              std::span<std::vector<int32_t>> pages, bool ends_here);
+              std::span<std::vector<int32_t>> pages, bool ends_here, bool persists = true);
 
+  // What the tree has of these tokens, be it enough to go on from or not: how many lie in nodes,
+  // and their pages by group; -1: given up.
+  Found resident(std::string_view salt, std::span<const int32_t> tokens) const;
+
+  // A page for one owner, for which the tree gives up others where none is free.
+  Result<int32_t> take_page(size_t group);
   // Gives up a page of this group that only the tree holds; false where there is none.
   bool make_room(size_t group);
   int64_t n_reclaimable(size_t group) const;
@@ -57,9 +69,31 @@ class PrefixTree {
 
   struct Counts {
     int64_t n_nodes = 0, n_tokens = 0, depth = 0;
-    int64_t n_dropped = 0;  // nodes, since the start
+    int64_t n_dropped = 0;    // nodes, since the start
+    int64_t n_unsaved = 0;    // nodes that wait to be written to disk
+    int64_t n_not_saved = 0;  // nodes that were given up before that, since the start
   };
   Counts counts() const;
+
+  // ---- for the disk below it
+  // From now on nodes have hashes, and wait to be written: before anything is inserted.
+  using FirstHash = std::function<Hash128(std::string_view salt)>;
+  using NextHash = std::function<Hash128(const Hash128& before, std::span<const int32_t> tokens)>;
+  void save_with(FirstHash first_hash, NextHash next_hash);
+  struct Unsaved {
+    Hash128 before, prefix;
+    std::string_view salt;
+    std::span<const int32_t> tokens, pages;
+  };
+  // The node that waits longest; ends of contexts, which soon may be longer, wait until they are
+  // older than `ends_before_ns`. Valid until the tree changes.
+  std::optional<Unsaved> next_unsaved(int64_t ends_before_ns);
+  void saved();  // that one waits no more
+  // Some that were saved are not on disk after all: all wait again, to be asked after.
+  void doubt_saved();
+  int64_t n_unsaved() const { return n_unsaved_; }
+  // Whether the page that ends here was given up lately.
+  bool was_given_up(const Hash128& prefix) const;
 
  private:
   struct Node;
@@ -77,7 +111,11 @@ class PrefixTree {
   std::vector<Hop> walk(std::string_view salt, std::span<const int32_t> tokens) const;
   int64_t usable(std::span<const Hop> path) const;
   bool can_go_on(std::span<const Hop> path, int64_t n) const;
-  Node& add(Node* parent, Children& siblings, std::span<const int32_t> tokens);
+  Node& add(std::string_view salt, Node* parent, Children& siblings,
+            std::span<const int32_t> tokens);
+  void want_saved(Node& node, bool persists);
+  void unwait(Node& node);
+  void note_given_up(const Node& node);
   void settle(Node& node, std::span<std::vector<int32_t>> pages, size_t page);
   void drop_beginnings(Children& siblings, Node& node);
   void keep_windows(Node* last, int64_t n);
@@ -96,6 +134,18 @@ class PrefixTree {
   Node* oldest_ = nullptr;
   Node* newest_ = nullptr;
   int64_t n_nodes_ = 0, n_dropped_ = 0;
+
+  // Nodes that wait to be written, the first longest: whole pages, and ends of contexts.
+  struct Waiting {
+    Node* first = nullptr;
+    Node* last = nullptr;
+  };
+  FirstHash first_hash_;
+  NextHash next_hash_;
+  Waiting whole_, ends_;
+  Waiting* shown_ = nullptr;  // whose first next_unsaved() gave
+  int64_t n_unsaved_ = 0, n_not_saved_ = 0;
+  std::vector<Hash128> given_up_;  // lately, each where its hash says
 };
 
 }  // namespace millrace

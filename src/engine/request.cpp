@@ -1,5 +1,6 @@
 #include "engine/request.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -32,11 +33,13 @@ Request::Request(Terms terms, std::vector<int32_t> prompt, Generation how, OnTok
   if (how_.max_tokens == 0 || std::ssize(tokens_) >= terms_.n_ctx) end(Finish::length);
 }
 
-void Request::enter(int seq, int64_t n_kept) {
+void Request::enter(int seq, int64_t n_kept, int64_t n_from_disk) {
   MILLRACE_CHECK(seq_ < 0, "a request that is in sequence {} enters {}", seq_, seq);
   seq_ = seq;
   n_computed_ = n_kept;
-  if (!has_begun_) result_.n_cached = n_kept;
+  if (has_begun_) return;
+  result_.n_cached = std::min(n_kept, result_.n_prompt);
+  result_.n_from_disk = std::min(n_from_disk, result_.n_cached);
 }
 
 void Request::begin() {
@@ -84,17 +87,37 @@ Status Request::drew(const Sampled& sampled) {
     end(Finish::end);
     return {};
   }
-  ++result_.n_tokens;
-  history_.push(sampled.token);
-  tokens_.push_back(sampled.token);
-  const std::string text = text_.push(sampled.token);
+  const std::string text = add(sampled.token);
   on_token_({text, &sampled, terms_.tokenizer.is_control(sampled.token)});
+  end_if_done();
+  return {};
+}
+
+Status Request::replay(std::span<const int32_t> drawn) {
+  for (const int32_t token : drawn) {
+    if (is_finished_)
+      return error(Code::invalid_argument, "{} tokens were drawn, but its end came after {}",
+                   drawn.size(), result_.n_tokens);
+    add(token);
+    end_if_done();
+  }
+  return {};
+}
+
+// The text that it made certain.
+std::string Request::add(int32_t token) {
+  ++result_.n_tokens;
+  history_.push(token);
+  tokens_.push_back(token);
+  return text_.push(token);
+}
+
+void Request::end_if_done() {
   const bool is_long = how_.max_tokens >= 0 && result_.n_tokens >= how_.max_tokens;
   if (text_.is_stopped())
     end(Finish::stop_string);
   else if (is_long || std::ssize(tokens_) >= terms_.n_ctx)
     end(Finish::length);
-  return {};
 }
 
 void Request::cancel() {

@@ -34,6 +34,7 @@ struct Generated {
   Finish finish = Finish::end;
   std::string stop_string = {};  // that ended it
   int64_t n_prompt = 0, n_cached = 0, n_tokens = 0;
+  int64_t n_from_disk = 0;  // of n_cached
   // Until it got a sequence, from there until the first token, and from that on.
   double queue_s = 0, prompt_s = 0, tokens_s = 0;
 };
@@ -64,10 +65,13 @@ class Request {
     std::unique_ptr<TokenRule> rule = {};
   };
   Request(Terms terms, std::vector<int32_t> prompt, Generation how, OnToken on_token);
+  // Before it enters: these were drawn by an earlier run of it, and it goes on after them. Its rule
+  // has taken them, and its listener has heard of them. An error where it had ended before them.
+  Status replay(std::span<const int32_t> drawn);
 
   // It computes in a sequence, which no other request may use meanwhile and which has the first
   // n_kept of its tokens. It may leave one and go on in another.
-  void enter(int seq, int64_t n_kept);
+  void enter(int seq, int64_t n_kept, int64_t n_from_disk = 0);
   // Its first step begins: until now it waited.
   void begin();
   int leave();
@@ -92,6 +96,8 @@ class Request {
   void fail();  // whoever drives it says why
 
  private:
+  std::string add(int32_t token);
+  void end_if_done();
   void end(Finish why);
 
   const Terms terms_;

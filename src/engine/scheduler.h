@@ -4,9 +4,11 @@
 // served lately and how long it has waited. Prompts are computed one after the other: that one
 // first after which its session has been served least, every fourth time the oldest. A prompt whose
 // beginning another request is computing waits for that. When pages run out, the request of the
-// lowest priority is moved aside; it goes on later, with the same tokens.
+// lowest priority is moved aside; it goes on later, with the same tokens. What the disk has of a
+// prompt and memory lacks is read before it is let in, while others are computed. What runs in the
+// background keeps nobody waiting for longer than a short step.
 //
-// It belongs to the engine's thread: jobs come in and callbacks go out on that thread alone.
+// It belongs to the engine's thread: asks come in and callbacks go out on that thread alone.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +26,20 @@
 namespace millrace {
 
 // One answer to be made.
-struct Job {
+struct Ask {
   std::vector<int32_t> prompt = {};
   Generation how = {};
   uint32_t choice = 0;
   std::unique_ptr<TokenRule> rule = {};
   std::string session = {};  // whom it serves; empty: itself alone
   std::string salt = {};     // of the prefix tree
+  bool persists = true;      // its context may be written to disk
   int priority = 0;          // lower is sooner
+  // It takes what the others leave: it rests while one of them is in its prompt, and its own prompt
+  // is computed in short steps.
+  bool is_background = false;
+  std::vector<int32_t> drawn =
+      {};  // by an earlier run, and taken by the rule: it goes on from them
   OnToken on_token = {};
   // Tokens of the prompt that are computed or were remembered: first when it is let in, then after
   // every step of it.
@@ -48,18 +56,20 @@ struct SchedulerOptions {
 class Scheduler {
  public:
   using Id = uint64_t;
-  enum class Phase : unsigned char { queued, prefill, decode };
+  enum class Phase : unsigned char { queued, restoring, prefill, decode };
 
   Scheduler(LanguageModel& model, const SchedulerOptions& options);
   ~Scheduler();
 
   // Refuses what can never be done; anything else ends with on_end.
-  Result<Id> submit(Job job);
+  Result<Id> submit(Ask ask);
   void cancel(Id id);
   void cancel_all();
   bool is_idle() const { return waiting_.empty() && running_.empty(); }
   // Lets in who may run and makes one step. What fails ends the requests it concerns.
   void step();
+  // Nothing can be computed until the disk has read something.
+  bool waits_for_disk() const;
 
   struct Shown {
     Id id;
@@ -72,6 +82,7 @@ class Scheduler {
   struct Counts {
     int64_t n_steps = 0, n_rows = 0;
     int64_t n_prompt = 0, n_cached = 0, n_computed = 0, n_drawn = 0;  // tokens
+    int64_t n_from_disk = 0;                                          // of n_cached
     int64_t n_moved_aside = 0;
     double step_s = 0;  // the last step took
   };
@@ -90,11 +101,18 @@ class Scheduler {
   bool waits_for_another(Task& task) const;
   bool still_waits(const Task& task) const;
   bool has_room(const Task& task) const;
+  int64_t n_on_the_way(size_t group, const Task& to) const;
+  bool waits_for_restore(Task& task);
+  bool shares_a_restore(const Task& task) const;
+  void forget_restore(Task& task);
+  bool drop_restores();
+  int64_t n_restoring() const;
   void let_in();
   bool let_in(Tasks::iterator waiting);
   Tasks::iterator least(const Task* than);
   bool move_aside(const Task* than);
   void plan();
+  bool rests(const Task& task) const;
   std::vector<Task*> prompts() const;
   static std::vector<Task*>::iterator oldest_of(std::vector<Task*>& tasks);
   int64_t add_turn(Task& task, int64_t most);
@@ -114,7 +132,8 @@ class Scheduler {
   // Of the step that is planned: its work, and what may still come in.
   double work_ = 0;
   int64_t n_rows_ = 0, n_outputs_ = 0;
-  bool is_tight_ = false;  // pages ran out, and no step has succeeded since: nobody is let in
+  bool has_urgent_ = false;  // somebody who is not in the background waits for a first token
+  bool is_tight_ = false;    // pages ran out, and no step has succeeded since: nobody is let in
   std::vector<LanguageModel::Turn> turns_;
   struct Turned {
     Task* task;

@@ -19,8 +19,8 @@ struct Outcome {
   bool ended = false;
 };
 
-Job job(std::vector<int32_t> prompt, const Generation& generation, Outcome& outcome) {
-  Job out{.prompt = std::move(prompt), .how = generation};
+Ask ask(std::vector<int32_t> prompt, const Generation& generation, Outcome& outcome) {
+  Ask out{.prompt = std::move(prompt), .how = generation};
   out.on_token = into(outcome.said);
   out.on_end = [&outcome](const Generated& result, const Status& why) {
     EXPECT_FALSE(outcome.ended);
@@ -90,10 +90,10 @@ TEST(SchedulerThreads, each_request_depends_on_itself_alone) {
     std::vector<Scheduler::Id> ids;
     for (size_t i = 0; i < prompts.size(); ++i) {
       hows.push_back(endless(i, 5 + static_cast<int64_t>(rng.below(60))));
-      Job one_job = job(prompts[i], hows[i], outcomes[i]);
-      one_job.priority = static_cast<int>(rng.below(3));
-      one_job.session = fmt::format("{}", rng.below(4));
-      ids.push_back(scheduler.submit(std::move(one_job)).value());
+      Ask one_ask = ask(prompts[i], hows[i], outcomes[i]);
+      one_ask.priority = static_cast<int>(rng.below(3));
+      one_ask.session = fmt::format("{}", rng.below(4));
+      ids.push_back(scheduler.submit(std::move(one_ask)).value());
       for (uint64_t n = rng.below(6); n > 0; --n) scheduler.step();
       if (rng.below(8) == 0) scheduler.cancel(ids[rng.below(ids.size())]);
     }
@@ -127,14 +127,14 @@ TEST(Scheduler, a_second_turn_computes_what_is_new) {
   Rng rng(1);
   Outcome first, second, salted;
   std::vector<int32_t> prompt = random_prompt(rng, 200);
-  ASSERT_TRUE(scheduler.submit(job(prompt, endless(1, 30), first)).ok());
+  ASSERT_TRUE(scheduler.submit(ask(prompt, endless(1, 30), first)).ok());
   run(scheduler);
   EXPECT_EQ(first.result.n_cached, 0);
   prompt.insert(prompt.end(), first.said.tokens.begin(), first.said.tokens.end());
   const auto more = random_prompt(rng, 10);
   prompt.insert(prompt.end(), more.begin(), more.end());
-  ASSERT_TRUE(scheduler.submit(job(prompt, endless(1, 5), second)).ok());
-  Job other = job(prompt, endless(1, 5), salted);
+  ASSERT_TRUE(scheduler.submit(ask(prompt, endless(1, 5), second)).ok());
+  Ask other = ask(prompt, endless(1, 5), salted);
   other.salt = "another tenant";
   ASSERT_TRUE(scheduler.submit(std::move(other)).ok());
   run(scheduler);
@@ -197,7 +197,7 @@ TEST(Scheduler, a_prefix_in_flight_is_computed_once) {
     auto prompt = shared;
     const auto own = random_prompt(rng, 7);
     prompt.insert(prompt.end(), own.begin(), own.end());
-    ASSERT_TRUE(scheduler.submit(job(prompt, endless(1, 3), outcome)).ok());
+    ASSERT_TRUE(scheduler.submit(ask(prompt, endless(1, 3), outcome)).ok());
   }
   run(scheduler);
   EXPECT_EQ(scheduler.counts().n_computed, 256 + 4 * 7);
@@ -211,7 +211,7 @@ TEST(Scheduler, choices_differ_and_share_their_prompt) {
   const auto prompt = random_prompt(rng, 100);
   std::vector<Outcome> outcomes(3);
   for (uint32_t choice = 0; choice < 3; ++choice) {
-    Job one = job(prompt, endless(7, 20), outcomes[choice]);
+    Ask one = ask(prompt, endless(7, 20), outcomes[choice]);
     one.choice = choice;
     ASSERT_TRUE(scheduler.submit(std::move(one)).ok());
   }
@@ -229,9 +229,9 @@ TEST(Scheduler, a_long_prompt_freezes_nobody) {
   Scheduler scheduler(*talk.model, {.chunk_tokens = 16});
   Rng rng(1);
   Outcome quick, slow;
-  ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 20), endless(1, 60), quick)).ok());
+  ASSERT_TRUE(scheduler.submit(ask(random_prompt(rng, 20), endless(1, 60), quick)).ok());
   scheduler.step();
-  ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 400), endless(1, 2), slow)).ok());
+  ASSERT_TRUE(scheduler.submit(ask(random_prompt(rng, 400), endless(1, 2), slow)).ok());
   while (!slow.ended && !quick.ended) {
     const size_t n_before = quick.said.tokens.size();
     const int64_t n_rows = scheduler.counts().n_rows;
@@ -249,10 +249,10 @@ TEST(Scheduler, prompts_take_turns_by_what_is_left_of_them) {
   Scheduler scheduler(*talk.model, {.chunk_tokens = 32});
   Rng rng(2);
   Outcome decoding, lengthy, brief;
-  ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 20), endless(1, 90), decoding)).ok());
+  ASSERT_TRUE(scheduler.submit(ask(random_prompt(rng, 20), endless(1, 90), decoding)).ok());
   scheduler.step();
-  ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 400), endless(1, 2), lengthy)).ok());
-  ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 60), endless(1, 2), brief)).ok());
+  ASSERT_TRUE(scheduler.submit(ask(random_prompt(rng, 400), endless(1, 2), lengthy)).ok());
+  ASSERT_TRUE(scheduler.submit(ask(random_prompt(rng, 60), endless(1, 2), brief)).ok());
   while (!brief.ended) scheduler.step();
   EXPECT_FALSE(lengthy.ended);
   const auto shown = scheduler.shown();
@@ -273,7 +273,7 @@ TEST(Scheduler, who_was_served_least_comes_first) {
   std::vector<std::string> order;
   std::vector<Outcome> outcomes(4);
   const auto add = [&](size_t i, const std::string& session, int priority) {
-    Job one = job(random_prompt(rng, 30), endless(1, 3), outcomes[i]);
+    Ask one = ask(random_prompt(rng, 30), endless(1, 3), outcomes[i]);
     one.session = session;
     one.priority = priority;
     one.on_end = [&order, session](const Generated&, const Status&) { order.push_back(session); };
@@ -297,9 +297,9 @@ TEST(Scheduler, refuses_what_can_never_fit_and_ends_at_what_fits) {
   Scheduler scheduler(*talk.model, {});
   Rng rng(1);
   Outcome outcome;
-  EXPECT_EQ(scheduler.submit(job(random_prompt(rng, 200), endless(1, 3), outcome)).status().code(),
+  EXPECT_EQ(scheduler.submit(ask(random_prompt(rng, 200), endless(1, 3), outcome)).status().code(),
             Code::invalid_argument);
-  ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 150), endless(1, -1), outcome)).ok());
+  ASSERT_TRUE(scheduler.submit(ask(random_prompt(rng, 150), endless(1, -1), outcome)).ok());
   run(scheduler);
   EXPECT_EQ(outcome.result.finish, Finish::length);
   EXPECT_EQ(outcome.result.n_prompt + outcome.result.n_tokens, 192);
@@ -316,7 +316,7 @@ TEST(Scheduler, two_that_do_not_fit_together_both_end) {
   Rng rng(1);
   std::vector<Outcome> outcomes(2);
   for (Outcome& outcome : outcomes)
-    ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 20), endless(1, 600), outcome)).ok());
+    ASSERT_TRUE(scheduler.submit(ask(random_prompt(rng, 20), endless(1, 600), outcome)).ok());
   run(scheduler);
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.result.n_tokens, 600);
   EXPECT_LT(scheduler.counts().n_moved_aside, 20);
@@ -334,7 +334,7 @@ TEST(Scheduler, the_same_again_fits_where_it_fit_once) {
   const auto prompt = random_prompt(rng, 767);
   for (int i = 0; i < 3; ++i) {
     Outcome outcome;
-    ASSERT_TRUE(scheduler.submit(job(prompt, endless(1, 1), outcome)).ok());
+    ASSERT_TRUE(scheduler.submit(ask(prompt, endless(1, 1), outcome)).ok());
     run(scheduler);
     EXPECT_TRUE(outcome.why.ok()) << outcome.why.message();
     EXPECT_EQ(outcome.result.n_tokens, 1);
@@ -342,7 +342,7 @@ TEST(Scheduler, the_same_again_fits_where_it_fit_once) {
   std::vector<Outcome> outcomes(2);
   const auto shared = random_prompt(rng, 364);
   for (Outcome& outcome : outcomes)
-    ASSERT_TRUE(scheduler.submit(job(shared, endless(1, 300), outcome)).ok());
+    ASSERT_TRUE(scheduler.submit(ask(shared, endless(1, 300), outcome)).ok());
   run(scheduler);
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.result.n_tokens, 300);
 }
@@ -355,11 +355,11 @@ TEST(Scheduler, nobody_waits_for_who_comes_after) {
   Rng rng(1);
   const auto shared = random_prompt(rng, 300);
   Outcome late, urgent;
-  Job last = job(shared, endless(1, 1), late);
+  Ask last = ask(shared, endless(1, 1), late);
   last.priority = 1000;
   ASSERT_TRUE(scheduler.submit(std::move(last)).ok());
   scheduler.step();
-  Job first = job(shared, endless(1, 1), urgent);
+  Ask first = ask(shared, endless(1, 1), urgent);
   first.priority = -5;
   ASSERT_TRUE(scheduler.submit(std::move(first)).ok());
   while (!urgent.ended) {
@@ -380,7 +380,7 @@ TEST(Scheduler, a_step_that_fails_ends_those_in_it_and_no_others) {
   Scheduler scheduler(*talk.model, {});
   Rng rng(1);
   Outcome lost, whole;
-  ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 20), endless(1, 9), lost)).ok());
+  ASSERT_TRUE(scheduler.submit(ask(random_prompt(rng, 20), endless(1, 9), lost)).ok());
   scheduler.step();
   fails = true;
   scheduler.step();
@@ -388,7 +388,7 @@ TEST(Scheduler, a_step_that_fails_ends_those_in_it_and_no_others) {
   EXPECT_TRUE(lost.ended);
   EXPECT_EQ(lost.why.code(), Code::device_lost);
   EXPECT_EQ(lost.result.finish, Finish::failed);
-  ASSERT_TRUE(scheduler.submit(job(random_prompt(rng, 20), endless(1, 9), whole)).ok());
+  ASSERT_TRUE(scheduler.submit(ask(random_prompt(rng, 20), endless(1, 9), whole)).ok());
   run(scheduler);
   EXPECT_EQ(whole.result.n_tokens, 9);
 }
