@@ -70,13 +70,17 @@ Result<std::string> digest_of_file(const std::string& path, DigestKind kind,
   return hex;
 }
 
-std::string sha256_of(std::string_view text) {
-  unsigned char bytes[EVP_MAX_MD_SIZE];
-  unsigned n_bytes = 0;
+Sha256 sha256(std::span<const std::byte> bytes) {
+  Sha256 out;
   const bool done =
-      EVP_Digest(text.data(), text.size(), bytes, &n_bytes, EVP_sha256(), nullptr) == 1;
+      EVP_Digest(bytes.data(), bytes.size(), out.data(), nullptr, EVP_sha256(), nullptr) == 1;
   MILLRACE_CHECK(done, "OpenSSL has no SHA-256");
-  return hex_of(bytes, n_bytes);
+  return out;
+}
+
+std::string sha256_of(std::string_view text) {
+  const Sha256 digest = sha256(std::as_bytes(std::span(text)));
+  return hex_of(digest.data(), digest.size());
 }
 
 }  // namespace millrace

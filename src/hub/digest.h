@@ -2,7 +2,11 @@
 // again without being kept.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,6 +31,8 @@ bool is_checksum(DigestKind kind, std::string_view hex);
 Result<std::string> digest_of_file(const std::string& path, DigestKind kind,
                                    const std::function<bool()>& stopped);
 
+using Sha256 = std::array<uint8_t, 32>;
+Sha256 sha256(std::span<const std::byte> bytes);
 std::string sha256_of(std::string_view text);  // in hexadecimal digits
 
 }  // namespace millrace

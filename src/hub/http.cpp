@@ -1,27 +1,19 @@
 #include "hub/http.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <memory>
 #include <thread>
 
 #include "base/utf8.h"
+#include "hub/curl.h"
 
 namespace millrace {
 namespace {
 
-constexpr long kConnectSeconds = 20;
 constexpr long kStallSeconds = 30;  // at less than a kilobyte a second
 constexpr double kLongestPauseSeconds = 60;
 constexpr uint64_t kProgressBytes = 1 << 20;  // so much anew starts the count of tries again
-
-struct Handle {
-  std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl{nullptr, curl_easy_cleanup};
-  std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers{nullptr, curl_slist_free_all};
-};
 
 struct Attempt {
   HttpSink& sink;
@@ -63,31 +55,18 @@ int on_tick(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<const Attempt*>(user)->options.stopped() ? 1 : 0;
 }
 
-Result<Handle> make_handle(const std::string& url, const HttpOptions& options) {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-  Handle handle;
-  if (started == CURLE_OK) handle.curl.reset(curl_easy_init());
-  if (!handle.curl) return error(Code::out_of_memory, "cannot start libcurl");
+Result<CurlHandle> make_handle(const std::string& url, const HttpOptions& options) {
+  MILLRACE_ASSIGN(CurlHandle handle, open_curl(url, {}, options.token));
   CURL* curl = handle.curl.get();
   const bool is_secure = url.starts_with("https://");
-  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, "millrace");
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1000L);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, kStallSeconds);
   if (!options.certificates.empty())
     curl_easy_setopt(curl, CURLOPT_CAINFO, options.certificates.c_str());
-  if (options.token.empty()) return handle;
-  // libcurl drops a header of this name when a redirect leaves host, port or protocol.
-  handle.headers.reset(
-      curl_slist_append(nullptr, ("Authorization: Bearer " + options.token).c_str()));
-  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, handle.headers.get());
   return handle;
 }
 

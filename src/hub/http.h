@@ -1,6 +1,6 @@
-// HTTP GET over libcurl, and the only place that knows libcurl. What breaks on the way is tried
-// again with growing pauses, from the byte where it broke; a stalled transfer counts as broken. The
-// token goes to the host of the URL alone: a redirect to another host does not carry it.
+// Downloads over libcurl. What breaks on the way is tried again with growing pauses, from the byte
+// where it broke; a stalled transfer counts as broken. The token goes to the host of the URL alone:
+// a redirect to another host does not carry it. Calls of other servers are in http_call.h.
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,7 @@ enum class FinishReason : unsigned char { end, stop_string, length, tool_calls, 
 
 struct Usage {
   int64_t n_prompt = 0, n_cached = 0;  // of the prompt, and of it from the cache
+  int64_t n_from_disk = 0;             // of n_cached
   int64_t n_completion = 0, n_reasoning = 0;
   double queue_s = 0, prompt_s = 0, completion_s = 0;
 };

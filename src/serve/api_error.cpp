@@ -18,8 +18,12 @@ int http_status(ApiError::Kind kind) {
       return 404;
     case method:
       return 405;
+    case conflict:
+      return 409;
     case too_large:
       return 413;
+    case unprocessable:
+      return 422;
     case rate_limit:
       return 429;
     case internal:

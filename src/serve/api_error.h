@@ -18,7 +18,9 @@ struct ApiError {
     permission,       // 403
     not_found,        // 404
     method,           // 405
+    conflict,         // 409: not in the state that it is in
     too_large,        // 413
+    unprocessable,    // 422: an Idempotency-Key that stands for something else
     rate_limit,       // 429, with Retry-After
     internal,         // 500
     not_supported,    // 501: a route that others have

@@ -73,9 +73,11 @@ struct ApiRequest {
 
   bool stream = false;
   bool include_usage = false;
+  bool background = false;      // as a job
   bool wants_progress = false;  // events while a long prompt is computed
 
   std::string session = {};  // who is being answered, for fairness: a header's or field's word
+  bool in_memory = false;    // its context is kept off the disk
   std::string salt = {};     // the cache is not shared with those who have another
   int priority = 0;          // lower is sooner
   std::vector<std::string> warnings = {};  // what was ignored and would be missed

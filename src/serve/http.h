@@ -49,6 +49,8 @@ class Reply {
   // gone already.
   virtual void on_gone(std::function<void()> gone) = 0;
   virtual bool is_gone() const = 0;
+  // Written, and not yet taken by the client's side of the connection.
+  virtual size_t unread_bytes() const = 0;
 };
 
 using Handler = std::function<void(HttpRequest, std::shared_ptr<Reply>)>;

@@ -31,6 +31,7 @@ class ExchangeReply final : public Reply {
   void end() override { exchange_->end(); }
   void on_gone(std::function<void()> gone) override { exchange_->on_gone(std::move(gone)); }
   bool is_gone() const override { return exchange_->is_gone(); }
+  size_t unread_bytes() const override { return exchange_->unread_bytes(); }
 
  private:
   std::shared_ptr<Exchange> exchange_;
@@ -174,6 +175,11 @@ void Exchange::on_gone(std::function<void()> gone) {
 bool Exchange::is_gone() const {
   const std::lock_guard lock(mutex_);
   return is_gone_;
+}
+
+size_t Exchange::unread_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return unread_bytes_;
 }
 
 Exchange::Taken Exchange::take(std::string& out) {

@@ -51,6 +51,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void end();
   void on_gone(std::function<void()> gone);
   bool is_gone() const;
+  size_t unread_bytes() const;
   void abandon();  // nobody can finish it any more
   void send_error(const HttpError& error);
 

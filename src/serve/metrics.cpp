@@ -41,6 +41,61 @@ class Writer {
   std::string model_;
 };
 
+void write_jobs(Writer& w, const JobMetrics& jobs) {
+  constexpr std::string_view kStates[] = {"queued",    "paused",  "completed", "failed",
+                                          "cancelled", "running", "stale"};
+  w.one("millrace_jobs_up", "gauge", "1 where jobs are taken, 0 where their store does not work",
+        jobs.works ? 1 : 0);
+  w.head("millrace_jobs", "gauge", "Jobs in the store by state");
+  for (size_t i = 0; i < jobs.by_state.size(); ++i)
+    w.labelled("millrace_jobs", "state", kStates[i], jobs.by_state[i].load());
+  w.one("millrace_jobs_bytes", "gauge", "What the jobs take of --jobs-size", jobs.n_bytes.load());
+  w.one("millrace_job_tokens_committed_total", "counter", "Tokens of jobs that were committed",
+        jobs.n_tokens.load());
+  w.one("millrace_jobs_resumed_total", "counter", "Jobs that went on from tokens of an earlier run",
+        jobs.n_resumed.load());
+  jobs.commit.write(w.out, "millrace_job_commit_seconds",
+                    "Time from a job's first unwritten token to the end of the commit");
+}
+
+}  // namespace
+
+namespace {
+
+void write_disk(Writer& w, const TierView& view) {
+  const disk::Store::Counts& store = view.disk.store;
+  w.one("millrace_kv_disk_bytes", "gauge", "Bytes of contexts on disk", store.bytes);
+  w.one("millrace_kv_disk_records", "gauge", "Pages of contexts on disk", store.n_records);
+  w.one("millrace_kv_disk_written_bytes_total", "counter", "Bytes written", store.bytes_written);
+  w.one("millrace_kv_disk_read_bytes_total", "counter", "Bytes read", store.bytes_read);
+  w.one("millrace_kv_disk_waiting", "gauge", "Pages that wait to be written", view.tree.n_unsaved);
+  w.head("millrace_kv_disk_dropped_total", "counter", "Pages that are not on disk, by reason");
+  const auto dropped = [&](const char* reason, auto n) {
+    w.labelled("millrace_kv_disk_dropped_total", "reason", reason, n);
+  };
+  dropped("size", store.n_dropped);               // the oldest made room
+  dropped("not_written", view.tree.n_not_saved);  // memory ran out before the disk took them
+  dropped("write_failed", view.disk.n_lost);
+  w.one("millrace_kv_disk_write_failures_total", "counter", "Writes that failed",
+        view.disk.n_write_failures);
+  w.head("millrace_kv_disk_verify_failures_total", "counter", "Records that were no good, by when");
+  w.labelled("millrace_kv_disk_verify_failures_total", "when", "start", store.n_damaged);
+  w.labelled("millrace_kv_disk_verify_failures_total", "when", "read", store.n_bad_reads);
+  w.one("millrace_kv_disk_foreign_total", "counter", "Records of another root met at the start",
+        store.n_foreign);
+  w.one("millrace_kv_restores_total", "counter", "Prompts for which the disk was read",
+        view.restores.n_restores);
+  w.one("millrace_kv_restores_failed_total", "counter", "Of them those that got less than all",
+        view.restores.n_failed);
+  w.one("millrace_kv_restored_tokens_total", "counter", "Tokens read from disk into memory",
+        view.restores.n_tokens);
+  w.one("millrace_kv_restore_seconds_total", "counter", "Time that restores took",
+        view.restores.seconds);
+  w.one("millrace_kv_regret_tokens_total", "counter",
+        "Tokens that memory gave up, that were wanted again, and that the disk lacked",
+        view.restores.n_regret);
+}
+
 }  // namespace
 
 std::string_view name_of(Divergence divergence) {
@@ -85,6 +140,10 @@ std::string Metrics::text(const Now& now) const {
   w.head("millrace_prompt_tokens_total", "counter", "Tokens of prompts by where they came from");
   w.labelled("millrace_prompt_tokens_total", "source", "cached", now.counts.n_cached);
   w.labelled("millrace_prompt_tokens_total", "source", "computed", now.counts.n_computed);
+  w.head("millrace_cached_tokens_total", "counter", "Cached tokens of prompts by where they were");
+  w.labelled("millrace_cached_tokens_total", "tier", "memory",
+             now.counts.n_cached - now.counts.n_from_disk);
+  w.labelled("millrace_cached_tokens_total", "tier", "disk", now.counts.n_from_disk);
   w.one("millrace_generated_tokens_total", "counter", "Tokens drawn", now.counts.n_drawn);
   w.one("millrace_ahead_tokens_total", "counter",
         "Tokens of next turns that were computed before the client came back", n_ahead.load());
@@ -100,6 +159,9 @@ std::string Metrics::text(const Now& now) const {
              now.n_pages - now.n_free_pages - now.n_cached_pages);
   w.one("millrace_tree_nodes_dropped_total", "counter", "Nodes of the prefix tree given up",
         now.n_dropped_nodes);
+  w.one("millrace_kv_disk_up", "gauge", "1: contexts are written to disk; 0: not, or not now",
+        now.disk && !now.disk->disk.is_off ? 1 : 0);
+  if (now.disk) write_disk(w, *now.disk);
   w.one("millrace_moved_aside_total", "counter", "Requests moved aside for want of KV pages",
         now.counts.n_moved_aside);
   w.one("millrace_steps_total", "counter", "Steps of the engine", now.counts.n_steps);
@@ -110,6 +172,7 @@ std::string Metrics::text(const Now& now) const {
                     "Time from a request's arrival to its first token");
   between_tokens.write(w.out, "millrace_inter_token_seconds", "Time between tokens of a request");
   request.write(w.out, "millrace_request_seconds", "Time from a request's arrival to its end");
+  if (now.jobs != nullptr) write_jobs(w, *now.jobs);
 
   w.vllm("num_requests_running", "gauge", now.n_running);
   w.vllm("num_requests_waiting", "gauge", now.n_waiting);

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,23 @@ enum class Divergence : unsigned char {
 inline constexpr int kDivergences = 5;
 std::string_view name_of(Divergence divergence);
 
+// What the disk below the engine's memory has done.
+struct TierView {
+  KvTier::Counts restores = {};
+  disk::Tier::Counts disk = {};
+  PrefixTree::Counts tree = {};
+};
+
+// Of the jobs that run in the background. States: those of JobState, then running and stale.
+struct JobMetrics {
+  std::array<std::atomic<int64_t>, 7> by_state{};
+  std::atomic<int64_t> n_tokens{0};   // committed
+  std::atomic<int64_t> n_resumed{0};  // gone on with after a restart, a pause or a failure
+  std::atomic<int64_t> n_bytes{0};    // of the budget, in use
+  std::atomic<bool> works{false};
+  TimeHistogram commit;  // from the first of it to the end of the commit
+};
+
 struct Metrics {
   std::array<std::atomic<int64_t>, 5> finished{};  // by Finish
   std::array<std::atomic<int64_t>, kDivergences> diverged{};
@@ -53,6 +71,8 @@ struct Metrics {
     int64_t n_running = 0, n_waiting = 0;
     int64_t n_pages = 0, n_free_pages = 0, n_cached_pages = 0, n_dropped_nodes = 0;
     double uptime_s = 0;
+    std::optional<TierView> disk = {};
+    const JobMetrics* jobs = nullptr;
   };
   std::string text(const Now& now) const;
 };

@@ -54,6 +54,10 @@ std::string_view openai_code(ApiError::Kind kind) {
       return "not_found";
     case too_large:
       return "request_too_large";
+    case conflict:
+      return "conflict";
+    case unprocessable:
+      return "idempotency_key_reused";
     case not_supported:
       return "not_supported";
     default:
@@ -103,6 +107,7 @@ Json timings(const Usage& usage) {
   const int64_t computed = usage.n_prompt - usage.n_cached;
   return {{"queue_ms", usage.queue_s * 1e3},
           {"cache_n", usage.n_cached},
+          {"cache_disk_n", usage.n_from_disk},
           {"prompt_n", computed},
           {"prompt_ms", usage.prompt_s * 1e3},
           {"prompt_per_second", per_second(computed, usage.prompt_s)},

@@ -45,6 +45,7 @@ std::string_view openapi_answer_schemas() {
   "properties": {
     "queue_ms": {"type": "number"},
     "cache_n": {"type": "integer"},
+    "cache_disk_n": {"type": "integer", "description": "Of cache_n, tokens that came from disk"},
     "prompt_n": {"type": "integer"},
     "prompt_ms": {"type": "number"},
     "prompt_per_second": {"type": "number"},
@@ -120,7 +121,8 @@ std::string_view openapi_answer_schemas() {
     "id": {"type": "string"},
     "object": {"const": "response"},
     "created_at": {"type": "integer"},
-    "status": {"enum": ["completed", "incomplete", "failed", "in_progress"]},
+    "status": {
+      "enum": ["completed", "incomplete", "failed", "in_progress", "queued", "cancelled"]},
     "model": {"type": "string"},
     "error": {"type": ["object", "null"]},
     "incomplete_details": {"type": ["object", "null"]},
@@ -211,6 +213,51 @@ std::string_view openapi_answer_schemas() {
     "has_more": {"type": "boolean"},
     "first_id": {"type": ["string", "null"]},
     "last_id": {"type": ["string", "null"]}}},
+"Job": {
+  "type": "object",
+  "required": ["id", "object", "api", "status", "model", "created_at", "tokens", "stale_because"],
+  "properties": {
+    "id": {"type": "string"},
+    "object": {"const": "job"},
+    "api": {"enum": ["chat_completions", "responses", "messages"]},
+    "status": {
+      "enum": ["queued", "running", "paused", "stale", "completed", "failed", "cancelled"]},
+    "model": {"type": "string"},
+    "created_at": {"type": "integer"},
+    "started_at": {"type": ["integer", "null"]},
+    "ended_at": {"type": ["integer", "null"]},
+    "expires_at": {"type": ["integer", "null"]},
+    "seed": {"type": "integer"},
+    "max_tokens": {"type": "integer"},
+    "prompt_tokens": {"type": "integer"},
+    "tokens": {"type": "integer", "description": "Committed so far"},
+    "runs": {"type": "integer", "description": "How often it was begun or gone on with"},
+    "system_fingerprint": {"type": "string"},
+    "stale_because": {"type": "array", "items": {"type": "string"}},
+    "finish_reason": {"type": ["string", "null"]},
+    "error": {"type": ["object", "null"]},
+    "idempotency_key": {"type": ["string", "null"]},
+    "response": {
+      "type": ["object", "null"],
+      "description": "The answer in the shape of its API, once it has ended"},
+    "prompt_token_ids": {"type": "array", "items": {"type": "integer"}},
+    "token_ids": {"type": "array", "items": {"type": "integer"}}}},
+"JobList": {
+  "type": "object",
+  "required": ["object", "data", "has_more", "first_id", "last_id"],
+  "properties": {
+    "object": {"const": "list"},
+    "data": {"type": "array", "items": {"$ref": "#/components/schemas/Job"}},
+    "has_more": {"type": "boolean"},
+    "first_id": {"type": ["string", "null"]},
+    "last_id": {"type": ["string", "null"]}}},
+"Deleted": {
+  "type": "object",
+  "required": ["id", "object", "deleted"],
+  "properties": {
+    "id": {"type": "string"},
+    "object": {"type": "string"},
+    "deleted": {"const": true}}},
 "Health": {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}},
 "TokenCount": {
   "type": "object",

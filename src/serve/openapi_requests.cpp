@@ -64,6 +64,10 @@ std::string_view openapi_request_schemas() {
       "type": ["string", "null"],
       "maxLength": 1024,
       "description": "The cache is shared only with requests of the same salt"},
+    "prompt_cache_retention": {
+      "type": ["string", "null"],
+      "maxLength": 1024,
+      "description": "in-memory keeps the context of this request off the disk"},
     "priority": {
       "type": ["integer", "null"],
       "minimum": -1000000,
@@ -303,7 +307,9 @@ std::string_view openapi_request_schemas() {
                 "schema": {"type": "object"},
                 "strict": {"type": ["boolean", "null"]}}}]}}},
     "metadata": {"$ref": "#/components/schemas/Metadata"},
-    "background": {"enum": [false, null]},
+    "background": {
+      "type": ["boolean", "null"],
+      "description": "As a job: GET /v1/responses/{id} has the answer"},
     "previous_response_id": {
       "type": "null",
       "description": "Nothing is stored: send the whole input"}}},
@@ -405,6 +411,16 @@ std::string_view openapi_request_schemas() {
   "allOf": [{"$ref": "#/components/schemas/AnthropicPrompt"}],
   "type": "object",
   "properties": {"max_tokens": {"type": ["integer", "null"], "minimum": 1}}},
+"JobRequest": {
+  "type": "object",
+  "properties": {
+    "api": {
+      "enum": ["chat_completions", "responses", "messages"],
+      "description": "Which API the body is of. Without it: responses where it has an input, messages where it has a system or the request an anthropic-version, else chat completions"}},
+  "anyOf": [
+    {"$ref": "#/components/schemas/ChatRequest"},
+    {"$ref": "#/components/schemas/ResponsesRequest"},
+    {"$ref": "#/components/schemas/MessagesRequest"}]},
 "TokenizeRequest": {
   "type": "object",
   "required": ["content"],

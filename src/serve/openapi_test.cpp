@@ -32,10 +32,23 @@ TEST(OpenApi, HasEveryRoute) {
     EXPECT_TRUE(paths.contains(std::string(dialect.path))) << dialect.path;
   for (const char* path :
        {"/v1/messages/count_tokens", "/v1/models", "/v1/models/{id}", "/tokenize", "/detokenize",
-        "/apply-template", "/health", "/metrics", "/version"})
+        "/apply-template", "/v1/responses/{id}", "/v1/responses/{id}/cancel", "/v1/jobs",
+        "/v1/jobs/{id}", "/v1/jobs/{id}/events", "/v1/jobs/{id}/pause", "/v1/jobs/{id}/resume",
+        "/v1/jobs/{id}/cancel", "/v1/jobs/{id}/restart", "/health", "/metrics", "/version"})
     EXPECT_TRUE(paths.contains(path)) << path;
   EXPECT_FALSE(paths["/health"]["get"]["responses"].contains("401"));
   EXPECT_TRUE(paths["/version"]["get"]["responses"].contains("401"));
+}
+
+TEST(OpenApi, HasWhatOthersMount) {
+  const Json document =
+      Json::parse(openapi_document("1", {{"/lab/api/run/{id}", "lab_run", "One run", {"limit"}}}));
+  const Json& route = document["paths"]["/lab/api/run/{id}"]["get"];
+  EXPECT_EQ(route["operationId"], "lab_run");
+  ASSERT_EQ(route["parameters"].size(), 2u);
+  EXPECT_EQ(route["parameters"][0]["in"], "path");
+  EXPECT_EQ(route["parameters"][1]["name"], "limit");
+  check_references(document, document);
 }
 
 }  // namespace

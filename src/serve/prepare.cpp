@@ -210,6 +210,17 @@ ApiError Preparer::compile(const ApiRequest& request, Prepared& out) const {
           .param = "messages"};
 }
 
+void Preparer::read_as(const ApiRequest& request, Prepared& out) const {
+  if (!request.prompts.empty()) return;
+  out.output.format = format_;
+  if (uses_tools(request)) out.output.tools = ToolSet(request.chat.tools);
+}
+
+ApiError Preparer::complete(const ApiRequest& request, Prepared& out) const {
+  read_as(request, out);
+  return compile(request, out);
+}
+
 ApiResult<Prepared> Preparer::prepare(const ApiRequest& request,
                                       const std::atomic<bool>* stop) const {
   Prepared out{.prompts = {}, .how = generation(request)};
@@ -218,9 +229,7 @@ ApiResult<Prepared> Preparer::prepare(const ApiRequest& request,
   if (request.prompts.empty()) {
     auto rendered = render(request, true, stop);
     if (!rendered.ok()) return render_error(rendered.status());
-    out.output.format = format_;
     out.output.in_reasoning = opens_reasoning(format_.reasoning, rendered->text);
-    if (uses_tools(request)) out.output.tools = ToolSet(request.chat.tools);
     out.prompts.push_back(std::move(rendered->tokens));
   }
   for (const Prompt& prompt : request.prompts) {
@@ -234,7 +243,7 @@ ApiResult<Prepared> Preparer::prepare(const ApiRequest& request,
     if (!tokens.ok()) return api_error(tokens.status());
     out.prompts.push_back(std::move(tokens).value());
   }
-  if (ApiError error = compile(request, out); !error.ok()) return error;
+  if (ApiError error = complete(request, out); !error.ok()) return error;
   for (const auto& prompt : out.prompts) {
     if (ApiError error = check_length(prompt.size()); !error.ok()) return error;
     if (const Status status = model_.check(prompt, out.how); !status.ok()) return api_error(status);

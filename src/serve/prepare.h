@@ -40,6 +40,11 @@ class Preparer {
   Preparer(const LanguageModel& model, PrepareOptions options);
 
   ApiResult<Prepared> prepare(const ApiRequest& request, const std::atomic<bool>* stop) const;
+  // The rest of what prepare() gives, for a request whose prompt, `how` and place in reasoning are
+  // known from before.
+  ApiError complete(const ApiRequest& request, Prepared& out) const;
+  // The part of it that says how to read the answer.
+  void read_as(const ApiRequest& request, Prepared& out) const;
   // The prompt of a conversation, and of what it was rendered from.
   struct Rendered {
     std::string text;

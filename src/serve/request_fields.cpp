@@ -101,6 +101,8 @@ void read_common(const Field& body, const HeaderOf& header, ApiRequest& out) {
   out.wants_progress = body["return_progress"].flag();
   out.session = session_of(body, header);
   out.salt = name(body["cache_salt"]);
+  const std::string retention = name(body["prompt_cache_retention"]);
+  out.in_memory = retention == "in-memory" || retention == "in_memory";
   out.priority = priority_of(body, header);
 }
 

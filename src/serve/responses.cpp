@@ -19,7 +19,6 @@ void refuse(const Field& body) {
   }};
   for (const auto& [key, instead] : kRefused)
     if (const Field field = body[key]; field.given()) field.not_supported(instead);
-  if (const Field field = body["background"]; field.flag()) field.not_supported();
   if (const Field field = body["top_logprobs"]; field.integer(0, 20).value_or(0) > 0)
     field.not_supported("use chat completions");
   for (const Field& field : body["include"].elements())
@@ -81,6 +80,9 @@ ApiResult<ApiRequest> parse(const Json& json, const HeaderOf& header) {
   out.format = read_format(format, format);
   const Field reasoning = body["reasoning"];
   read_effort(reasoning["effort"], out.reasoning);
+  out.background = body["background"].flag();
+  if (out.background && !body["store"].flag(true))
+    body["store"].fail("must not be false: a response in the background is stored");
   const std::string summary = reasoning["summary"].text("none");
   if (body["metadata"].given() && !body["metadata"].is_object())
     body["metadata"].fail_type("an object");

@@ -123,7 +123,8 @@ TEST(Responses, SaysWhichFieldIsWrong) {
       {request(R"("previous_response_id":"r")"),
        "previous_response_id: previous_response_id is not supported by this server; nothing is "
        "stored here: send the whole input"},
-      {request(R"("background":true)"), "background: background is not supported by this server"},
+      {request(R"("background":true,"store":false)"),
+       "store: store must not be false: a response in the background is stored"},
       {request(R"("top_logprobs":3)"),
        "top_logprobs: top_logprobs is not supported by this server; use chat completions"},
       {request(R"("max_output_tokens":-5)"),

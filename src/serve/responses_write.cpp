@@ -10,7 +10,8 @@ namespace {
 // Ends a response that was not failed.
 void conclude(Json& response, FinishReason finish, const Usage& usage, uint64_t seed) {
   const bool cut = finish == FinishReason::length;
-  response["status"] = cut ? "incomplete" : "completed";
+  const bool cancelled = finish == FinishReason::cancelled;
+  response["status"] = cut ? "incomplete" : cancelled ? "cancelled" : "completed";
   if (cut) response["incomplete_details"] = {{"reason", "max_output_tokens"}};
   response["usage"] = usage_of(usage);
   response["timings"] = timings(usage);
@@ -185,7 +186,7 @@ void Writer::arguments(const AnswerEvent& event) {
 }
 
 void Writer::done(const AnswerEvent& event) {
-  const bool cut = finish_ == FinishReason::length;
+  const bool cut = finish_ == FinishReason::length || finish_ == FinishReason::cancelled;
   close(cut ? "incomplete" : "completed");
   Json last = response("completed");
   conclude(last, finish_, event.usage, seed_);
@@ -261,6 +262,21 @@ Json whole(const ApiRequest& request, const AnswerHead& head, const Answer& answ
   conclude(out, choice.finish, answer.usage, answer.seed);
   if (!request.warnings.empty()) out["warnings"] = request.warnings;
   return out;
+}
+
+Json unfinished(const ApiRequest& request, const AnswerHead& head, std::string_view status) {
+  return response_of(head, Shape(request), status);
+}
+
+Json failed(const ApiRequest& request, const AnswerHead& head, const ApiError& error) {
+  Json out = response_of(head, Shape(request), "failed");
+  out["error"] = failure_of(error);
+  return out;
+}
+
+void mark_stored(ApiRequest& request) {
+  request.dialect[kShown]["background"] = true;
+  request.dialect[kShown]["store"] = true;
 }
 
 }  // namespace millrace::serve::responses

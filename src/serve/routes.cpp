@@ -6,11 +6,12 @@
 #include <ctime>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "serve/json_body.h"
 #include "serve/messages.h"
 #include "serve/model_list.h"
-#include "serve/openapi.h"
 #include "serve/random.h"
+#include "serve/send.h"
 #include "serve/web_files.h"
 
 namespace millrace::serve {
@@ -19,29 +20,6 @@ namespace {
 constexpr size_t kMaxDetokenize = 1 << 20;
 constexpr size_t kReadHere = 64 << 10;  // bytes of a body: about a millisecond
 constexpr size_t kMaxWarnings = 8;
-
-const Dialect& dialect_of(std::string_view path) {
-  const auto all = dialects();
-  const Dialect* best = &all.front();
-  for (const Dialect& dialect : all)
-    if (path.starts_with(dialect.path)) best = &dialect;
-  return *best;
-}
-
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-void send_error(Reply& reply, const std::string& path, const ApiError& error) {
-  HttpHeaders headers;
-  if (error.retry_after_s > 0)
-    headers.emplace_back("Retry-After", std::to_string(error.retry_after_s));
-  reply.send(http_status(error.kind), std::move(headers), Api::error_body(path, error));
-}
-
-void send_json(Reply& reply, const Json& json) {
-  reply.send(200, {}, text_of(json));
-}
 
 // One request of a dialect on its way back to its client. Used by the engine's thread alone, once
 // it was asked.
@@ -102,7 +80,7 @@ class Answering {
     answer_.add(event);
     if (event.kind == failed) return send_error(*reply_, path_, event.error);
     if (event.kind == done)
-      reply_->send(200, headers(answer_.seed), text_of(dialect_.whole(request_, head_, answer_)));
+      reply_->send(200, headers(answer_.seed), json_text(dialect_.whole(request_, head_, answer_)));
   }
 
   const Dialect& dialect_;
@@ -118,12 +96,9 @@ class Answering {
 
 }  // namespace
 
-std::string Api::error_body(const std::string& path, const ApiError& error) {
-  return text_of(dialect_of(path).error(error));
-}
-
-void Api::open(Service& service, std::string model) {
+void Api::open(Service& service, Jobs& jobs, std::string model) {
   if (info_.model.empty()) info_.model = std::move(model);
+  jobs_.store(&jobs, std::memory_order_release);
   fingerprint_ = service.model().engine().fingerprint();
   service_.store(&service, std::memory_order_release);
 }
@@ -131,7 +106,10 @@ void Api::open(Service& service, std::string model) {
 // The handlers, which need what Api has.
 class Routes {
  public:
-  explicit Routes(Api& api) : api_(api) {}
+  explicit Routes(Api& api)
+      : api_(api),
+        job_routes_([this] { return api_.jobs_.load(std::memory_order_acquire); },
+                    [this](const std::string& name) { return check_model(name); }) {}
 
   std::vector<Route> all() {
     std::vector<Route> out;
@@ -149,7 +127,7 @@ class Routes {
     });
     out.push_back(
         {"GET", "/openapi.json", Access::key, [this](HttpRequest, std::shared_ptr<Reply> reply) {
-           reply->send(200, {}, openapi_document(api_.info_.version));
+           reply->send(200, {}, openapi_document(api_.info_.version, api_.info_.mounted));
          }});
     add(
         "GET", "/health",
@@ -173,6 +151,7 @@ class Routes {
     slow(out, "/detokenize", detokenize);
     slow(out, "/apply-template", apply_template);
     slow(out, "/v1/messages/count_tokens", count_tokens);
+    for (Route& route : job_routes_.all()) out.push_back(std::move(route));
     for (const char* path : {"/v1/embeddings", "/v1/rerank", "/v1/audio/*", "/v1/images/*"})
       out.push_back({"POST", path, Access::key, not_here});
     page(out);
@@ -187,18 +166,6 @@ class Routes {
       if (service == nullptr) return send_error(*reply, request.path, loading());
       work(*service, request, *reply);
     };
-  }
-
-  static ApiError busy() {
-    return {.kind = ApiError::Kind::overloaded,
-            .message = "too many requests are waiting already; try again in a moment",
-            .retry_after_s = 1};
-  }
-
-  static ApiError loading() {
-    return {.kind = ApiError::Kind::overloaded,
-            .message = "the model is still being loaded; try again in a moment",
-            .retry_after_s = 1};
   }
 
   static void not_here(HttpRequest request, const std::shared_ptr<Reply>& reply) {
@@ -243,6 +210,7 @@ class Routes {
     ApiRequest& asked = std::get<ApiRequest>(parsed);
     if (const ApiError error = check_model(asked.model); !error.ok())
       return send_error(*reply, request.path, error);
+    if (asked.background) return job_routes_.respond_later(request, asked.stream, reply);
     if (asked.model.empty()) asked.model = api_.info_.model;
     // One tenant must not put itself before the others.
     if (!request.tenant.empty() && !request.is_admin) asked.priority = std::max(asked.priority, 0);
@@ -380,14 +348,25 @@ class Routes {
   }
 
   static std::string_view name_of(Scheduler::Phase phase) {
-    constexpr std::string_view kNames[] = {"queued", "prefill", "decode"};
+    constexpr std::string_view kNames[] = {"queued", "restoring", "prefill", "decode"};
     return kNames[static_cast<size_t>(phase)];
+  }
+  static Json disk_json(const EngineView& view) {
+    if (!view.disk) return nullptr;
+    const disk::Store::Counts& store = view.disk->disk.store;
+    return {{"bytes", store.bytes},
+            {"records", store.n_records},
+            {"segments", store.n_segments},
+            {"waiting", view.disk->tree.n_unsaved},
+            {"is_off", view.disk->disk.is_off},
+            {"restores", view.disk->restores.n_restores},
+            {"restored_tokens", view.disk->restores.n_tokens}};
   }
   void debug(const Service& service, Reply& reply) const {
     const EngineView view = service.view();
     Json running = Json::array(), waiting = Json::array(), steps = Json::array();
     for (const Scheduler::Shown& one : view.requests)
-      (one.phase == Scheduler::Phase::queued ? waiting : running)
+      (one.phase <= Scheduler::Phase::restoring ? waiting : running)
           .push_back({{"id", one.id},
                       {"session", one.session},
                       {"phase", name_of(one.phase)},
@@ -401,6 +380,7 @@ class Routes {
         reply,
         {{"model", api_.info_.model},
          {"fingerprint", api_.fingerprint_},
+         {"disk", disk_json(view)},
          {"uptime_s", std::time(nullptr) - api_.info_.started_s},
          {"running", running},
          {"waiting", waiting},
@@ -424,7 +404,7 @@ class Routes {
     const EngineView view = service.view();
     const auto n_waiting =
         std::count_if(view.requests.begin(), view.requests.end(),
-                      [](const auto& r) { return r.phase == Scheduler::Phase::queued; });
+                      [](const auto& r) { return r.phase <= Scheduler::Phase::restoring; });
     const Metrics::Now now{
         .model = api_.info_.model,
         .counts = view.counts,
@@ -434,7 +414,9 @@ class Routes {
         .n_free_pages = view.n_free_pages,
         .n_cached_pages = view.n_cached_pages,
         .n_dropped_nodes = view.tree.n_dropped,
-        .uptime_s = static_cast<double>(std::time(nullptr) - api_.info_.started_s)};
+        .uptime_s = static_cast<double>(std::time(nullptr) - api_.info_.started_s),
+        .disk = view.disk,
+        .jobs = &api_.jobs_.load(std::memory_order_acquire)->metrics()};
     reply.send(200, {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
                service.metrics().text(now));
   }
@@ -455,6 +437,7 @@ class Routes {
   }
 
   Api& api_;
+  JobRoutes job_routes_;
 };
 
 std::vector<Route> Api::routes() {

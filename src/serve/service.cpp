@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/clock.h"
 #include "serve/answer_rule.h"
+#include "serve/choice_reader.h"
 #include "serve/random.h"
 
 namespace millrace::serve {
@@ -13,18 +15,15 @@ namespace {
 
 constexpr double kPublishS = 0.2;
 constexpr double kStaleS = 2;
+// How often an idle engine looks after what is to be written, how long it sleeps while all wait for
+// the disk, and what it gets to write the rest when it stops.
+constexpr double kTendS = 0.05, kDiskS = 0.002, kFlushS = 10;
 constexpr size_t kStepsShown = 120;
 constexpr size_t kSessionsKnown = 64;
 // Fewer are computed faster than they are prepared.
 constexpr int64_t kLeastAhead = 8;
 constexpr int kAheadPriority = 1 << 30;
 constexpr size_t kMaxAhead = 32;
-
-// Nine letters and digits where the model's own template wants no more.
-std::string call_id(ToolFormat format) {
-  const bool is_short = format == ToolFormat::mistral || format == ToolFormat::mistral_args;
-  return is_short ? random_letters(9) : "call_" + random_letters(24);
-}
 
 double seconds_between(int64_t from_ns, int64_t to_ns) {
   return static_cast<double>(to_ns - from_ns) * 1e-9;
@@ -33,19 +32,6 @@ double seconds_between(int64_t from_ns, int64_t to_ns) {
 PrepareOptions with_room(PrepareOptions options, int64_t n_tokens) {
   options.max_prompt_tokens = n_tokens;
   return options;
-}
-
-FinishReason reason_of(Finish finish, bool has_calls) {
-  switch (finish) {
-    case Finish::end:
-      return has_calls ? FinishReason::tool_calls : FinishReason::end;
-    case Finish::stop_string:
-      return FinishReason::stop_string;
-    case Finish::length:
-      return FinishReason::length;
-    default:
-      return FinishReason::cancelled;
-  }
 }
 
 }  // namespace
@@ -63,15 +49,14 @@ struct Service::Asked {
 
   // ----
   struct Choice {
-    Scheduler::Id job = 0;
-    std::unique_ptr<OutputParser> parser;
-    bool in_reasoning = false, is_over = false, is_let_in = false;
-    int64_t n_reasoning = 0;
+    Scheduler::Id id = 0;
+    std::unique_ptr<ChoiceReader> reader;
+    bool is_over = false, is_let_in = false;
     int64_t last_token_ns = 0;
     std::vector<int32_t> tokens;  // the prompt and what was drawn
   };
   std::vector<Choice> choices;
-  std::vector<OutputEvent> parsed;
+  std::vector<AnswerEvent> read;  // of the last token
   int64_t submitted_ns = 0;
   bool is_accepted = false, has_failed = false;
   size_t n_over = 0;
@@ -164,15 +149,18 @@ void Service::forget(Id id) {
   asked_.erase(it);
 }
 
+std::vector<int32_t> Service::dictated(const ApiRequest& request) const {
+  if (options_.script == nullptr) return {};
+  const std::string say =
+      options_.script->next(request).value_or("(the script has no line for this)");
+  const TextPart part{say, true};
+  auto tokens = model_.tokenizer().encode({&part, 1});
+  return tokens.ok() ? std::move(tokens).value() : std::vector<int32_t>();
+}
+
 void Service::prepare(const AskedPtr& asked) {
   if (asked->gone) return forget(asked->id);
-  if (options_.script != nullptr) {
-    const std::string say =
-        options_.script->next(asked->request).value_or("(the script has no line for this)");
-    const TextPart part{say, true};
-    if (auto tokens = model_.tokenizer().encode({&part, 1}); tokens.ok())
-      asked->dictated = std::move(tokens).value();
-  }
+  asked->dictated = dictated(asked->request);
   auto prepared = preparer_.prepare(asked->request, &asked->gone);
   if (auto* failed = std::get_if<ApiError>(&prepared)) {
     asked->fail(std::move(*failed));
@@ -191,6 +179,10 @@ void Service::post(std::function<void()> message) {
   changed_.notify_all();
 }
 
+void Service::on_engine(std::function<void(Scheduler&)> work) {
+  post([this, work = std::move(work)] { work(scheduler_); });
+}
+
 void Service::cancel(Id id) {
   std::shared_ptr<Asked> asked;
   {
@@ -201,14 +193,14 @@ void Service::cancel(Id id) {
   }
   asked->gone = true;
   post([this, asked] {
-    cancel_jobs(*asked);
+    cancel_choices(*asked);
     forget(asked->id);
   });
 }
 
-void Service::cancel_jobs(const Asked& asked) {
+void Service::cancel_choices(const Asked& asked) {
   for (const Asked::Choice& choice : asked.choices)
-    if (!choice.is_over && choice.job != 0) scheduler_.cancel(choice.job);
+    if (!choice.is_over && choice.id != 0) scheduler_.cancel(choice.id);
 }
 
 // A real request goes on itself with what was begun ahead of it.
@@ -219,7 +211,7 @@ void Service::take_over(std::span<const int32_t> prompt, const std::string& salt
             .first -
         prompt.begin();
     if (ahead.salt != salt || n_same + kPageTokens < std::ssize(ahead.prompt)) return false;
-    scheduler_.cancel(ahead.job);
+    scheduler_.cancel(ahead.id);
     return true;
   });
 }
@@ -239,15 +231,18 @@ void Service::submit(Submission submission) {
   }
   for (size_t i = 0; i < n_choices && !asked->has_failed; ++i) {
     Asked::Choice& choice = asked->choices[i];
-    choice.parser = std::make_unique<OutputParser>(prepared.output);
-    choice.in_reasoning = prepared.output.in_reasoning;
+    choice.reader = std::make_unique<ChoiceReader>(
+        model_.tokenizer(), prepared.output, static_cast<int>(i), [this](int) {
+          const ToolFormat format = preparer_.format().tools;
+          return call_id(format, random_letters(call_id_letters(format)));
+        });
     choice.tokens = prepared.prompts[i / static_cast<size_t>(asked->request.n)];
-    const auto id = scheduler_.submit(job(asked, prepared, i));
+    const auto id = scheduler_.submit(ask_of(asked, prepared, i));
     if (id.ok()) {
-      choice.job = id.value();
+      choice.id = id.value();
     } else {
       asked->fail(api_error(id.status()));
-      for (size_t j = 0; j < i; ++j) scheduler_.cancel(asked->choices[j].job);
+      for (size_t j = 0; j < i; ++j) scheduler_.cancel(asked->choices[j].id);
       forget(asked->id);
     }
   }
@@ -260,34 +255,10 @@ void Service::submit(Submission submission) {
 
 namespace {
 
-// Of one token of one choice, as the parser sees it.
-void push(OutputParser& parser, const TokenEvent& event, const Tokenizer& tokenizer,
-          std::vector<OutputEvent>& out) {
-  if (!event.text.empty()) parser.push(event.text, out);
-  if (event.is_control && event.token != nullptr)
-    parser.push_control(tokenizer.piece(event.token->token), out);
-}
-
 // Agents come back after a stop string, and after an answer that was cut off, as after any other.
 bool may_go_on(const Generated& result) {
   const bool is_cut = result.finish == Finish::stop_string || result.finish == Finish::length;
   return result.finish == Finish::end || (is_cut && result.n_tokens >= kLeastAhead);
-}
-
-AnswerEvent::Kind kind_of(OutputEvent::Kind kind) {
-  switch (kind) {
-    case OutputEvent::Kind::reasoning:
-      return AnswerEvent::Kind::reasoning;
-    case OutputEvent::Kind::content:
-      return AnswerEvent::Kind::text;
-    case OutputEvent::Kind::call_begin:
-      return AnswerEvent::Kind::call_begin;
-    case OutputEvent::Kind::call_arguments:
-      return AnswerEvent::Kind::call_arguments;
-    case OutputEvent::Kind::call_end:
-      return AnswerEvent::Kind::call_end;
-  }
-  return AnswerEvent::Kind::text;
 }
 
 TokenShown shown(const Sampled& sampled, const Tokenizer& tokenizer) {
@@ -300,53 +271,39 @@ TokenShown shown(const Sampled& sampled, const Tokenizer& tokenizer) {
 
 }  // namespace
 
-std::unique_ptr<TokenRule> Service::rule(const Asked& asked, const Prepared& prepared) const {
+std::unique_ptr<TokenRule> Service::rule(const ApiRequest& request, const Prepared& prepared,
+                                         const std::vector<int32_t>& dictated) const {
   const Tokenizer& tokenizer = model_.tokenizer();
   auto out = std::make_unique<AnswerRule>(model_.n_vocab());
   bool is_bound = false;
   const ReasoningMarkers markers = markers_of(preparer_.format().reasoning);
   const int32_t close = markers.close.empty() ? -1 : tokenizer.special_id(markers.close);
-  if (asked.request.reasoning.budget_tokens >= 0 && close >= 0) {
-    out->bound_reasoning(asked.request.reasoning.budget_tokens, tokenizer.special_id(markers.open),
-                         close, prepared.output.in_reasoning);
+  if (request.reasoning.budget_tokens >= 0 && close >= 0) {
+    out->bound_reasoning(request.reasoning.budget_tokens, tokenizer.special_id(markers.open), close,
+                         prepared.output.in_reasoning);
     is_bound = true;
   }
-  if (prepared.grammar) out->hold_to(prepared.grammar, asked.request.prefill);
-  if (!asked.dictated.empty()) out->dictate(asked.dictated, tokenizer.eog().front());
-  if (!is_bound && !prepared.grammar && asked.dictated.empty()) return nullptr;
+  if (prepared.grammar) out->hold_to(prepared.grammar, request.prefill);
+  if (!dictated.empty()) out->dictate(dictated, tokenizer.eog().front());
+  if (!is_bound && !prepared.grammar && dictated.empty()) return nullptr;
   return out;
 }
 
-Job Service::job(const AskedPtr& asked, const Prepared& prepared, size_t index) {
+Ask Service::ask_of(const AskedPtr& asked, const Prepared& prepared, size_t index) {
   const auto n = static_cast<size_t>(asked->request.n);
   return {.prompt = prepared.prompts[index / n],
           .how = prepared.how,
           .choice = static_cast<uint32_t>(index % n),
-          .rule = rule(*asked, prepared),
+          .rule = rule(asked->request, prepared, asked->dictated),
           .session = asked->request.session.empty() ? std::string()
                                                     : asked->tenant + '/' + asked->request.session,
           .salt = asked->salt(),
+          .persists = !asked->request.in_memory,
           .priority = asked->request.priority,
           .on_token = [this, asked, index](const TokenEvent& token) { take(*asked, index, token); },
           .on_prompt = [this, asked, index](int64_t n_done) { let_in(*asked, index, n_done); },
           .on_end = [this, asked, index](const Generated& result,
                                          const Status& why) { end(asked, index, result, why); }};
-}
-
-// What the parser made of the last token.
-void Service::give_parsed(Asked& asked, size_t index) {
-  Asked::Choice& choice = asked.choices[index];
-  for (OutputEvent& event : asked.parsed) {
-    AnswerEvent out{.kind = kind_of(event.kind), .choice = static_cast<int>(index)};
-    out.call = std::max(event.call, 0);
-    out.text = std::move(event.text);
-    if (event.kind == OutputEvent::Kind::call_begin)
-      out.call_id = call_id(preparer_.format().tools);
-    choice.in_reasoning = event.kind == OutputEvent::Kind::reasoning;
-    if (index == 0) asked.first.add(out);
-    asked.emit(out);
-  }
-  asked.parsed.clear();
 }
 
 void Service::let_in(Asked& asked, size_t index, int64_t n_done) {
@@ -379,13 +336,14 @@ void Service::take(Asked& asked, size_t index, const TokenEvent& token) {
     event.tokens.push_back(shown(*token.token, model_.tokenizer()));
     asked.emit(event);
   }
-  push(*choice.parser, token, model_.tokenizer(), asked.parsed);
-  if (token.token == nullptr) choice.parser->finish(asked.parsed);
-  const bool was_reasoning = choice.in_reasoning;
-  give_parsed(asked, index);
+  choice.reader->push(token, asked.read);
+  for (const AnswerEvent& event : asked.read) {
+    if (index == 0) asked.first.add(event);
+    asked.emit(event);
+  }
+  asked.read.clear();
   if (token.token == nullptr) return;
   choice.tokens.push_back(token.token->token);
-  choice.n_reasoning += was_reasoning || choice.in_reasoning;
   const int64_t now = now_ns();
   if (choice.last_token_ns == 0)
     metrics_.first_token.add(seconds_between(asked.arrived_ns, now));
@@ -401,11 +359,12 @@ void Service::end(const AskedPtr& asked, size_t index, const Generated& result, 
   if (result.n_tokens > 0) note_end(*asked, choice.tokens, result.n_prompt);
   if (!why.ok()) {
     asked->fail(api_error(why));
-    post([this, asked] { cancel_jobs(*asked); });
+    post([this, asked] { cancel_choices(*asked); });
   }
   Usage& usage = asked->usage;
   usage.n_completion += result.n_tokens;
-  usage.n_reasoning += choice.n_reasoning;
+  usage.n_reasoning += choice.reader->n_reasoning();
+  if (index % static_cast<size_t>(asked->request.n) == 0) usage.n_from_disk += result.n_from_disk;
   if (index == 0) {
     usage.queue_s = seconds_between(asked->arrived_ns, asked->submitted_ns) + result.queue_s;
     metrics_.queue.add(usage.queue_s);
@@ -413,7 +372,7 @@ void Service::end(const AskedPtr& asked, size_t index, const Generated& result, 
   usage.prompt_s = std::max(usage.prompt_s, result.prompt_s);
   usage.completion_s = std::max(usage.completion_s, result.tokens_s);
   AnswerEvent event{.kind = AnswerEvent::Kind::finished, .choice = static_cast<int>(index)};
-  event.finish = reason_of(result.finish, choice.parser->n_calls() > 0);
+  event.finish = choice.reader->reason(result.finish);
   event.stop_string = result.stop_string;
   event.usage = usage;
   asked->emit(event);
@@ -435,13 +394,16 @@ void Service::go_ahead(const AskedPtr& asked) {
     const std::string salt = asked->salt();
     const int64_t n_new = std::ssize(*tokens) - model_.engine().tree().count(salt, *tokens);
     if (n_new < kLeastAhead) return;
-    Job job{.prompt = *tokens, .salt = salt, .priority = kAheadPriority};
-    job.how.max_tokens = 1;
-    job.on_token = [](const TokenEvent&) {};
-    job.on_end = [this](const Generated& result, const Status&) {
+    Ask ask{.prompt = *tokens,
+            .salt = salt,
+            .persists = !asked->request.in_memory,
+            .priority = kAheadPriority};
+    ask.how.max_tokens = 1;
+    ask.on_token = [](const TokenEvent&) {};
+    ask.on_end = [this](const Generated& result, const Status&) {
       if (result.n_tokens > 0) metrics_.n_ahead += result.n_prompt - result.n_cached;
     };
-    const auto id = scheduler_.submit(std::move(job));
+    const auto id = scheduler_.submit(std::move(ask));
     if (!id.ok()) return;
     if (ahead_.size() >= kMaxAhead) ahead_.erase(ahead_.begin());
     ahead_.push_back({id.value(), std::move(*tokens), salt});
@@ -478,7 +440,16 @@ bool Service::wait_for_work(std::vector<std::function<void()>>& messages) {
     lock.unlock();
     publish();
     lock.lock();
-    changed_.wait(lock, [&] { return stopping_ || !inbox_.empty(); });
+    const auto has_work = [&] { return stopping_ || !inbox_.empty(); };
+    KvTier* tier = model_.engine().tier();
+    while (!has_work() && tier != nullptr && tier->is_busy()) {  // something is to be written
+      changed_.wait_for(lock, std::chrono::duration<double>(kTendS), has_work);
+      lock.unlock();
+      tier->pump();
+      if (!tier->is_busy() || seconds_between(published_ns_, now_ns()) > kPublishS) publish();
+      lock.lock();
+    }
+    changed_.wait(lock, has_work);
   }
   messages.swap(inbox_);
   return !stopping_;
@@ -497,9 +468,11 @@ void Service::run() {
       steps_s_.push_back(scheduler_.counts().step_s);
       metrics_.step.add(scheduler_.counts().step_s);
     }
+    if (scheduler_.waits_for_disk()) model_.engine().tier()->wait(kDiskS);
     if (seconds_between(published_ns_, now_ns()) > kPublishS) publish();
   }
   scheduler_.cancel_all();
+  if (KvTier* tier = model_.engine().tier(); tier != nullptr) tier->flush(kFlushS);
   publish();
 }
 
@@ -520,6 +493,8 @@ void Service::publish() {
                   .n_pages = engine.n_pages(),
                   .n_free_pages = engine.n_free_pages(),
                   .n_cached_pages = engine.tree().n_reclaimable(0)};
+  if (KvTier* tier = model_.engine().tier(); tier != nullptr)
+    view.disk = TierView{tier->counts(), tier->disk().counts(), view.tree};
   const int64_t now = now_ns();
   const double passed_s = seconds_between(published_ns_, now);
   view.tokens_per_s =

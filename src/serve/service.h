@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,6 +37,7 @@ struct EngineView {
   std::vector<Scheduler::Shown> requests = {};
   std::vector<double> step_s = {};  // of the last steps
   PrefixTree::Counts tree = {};
+  std::optional<TierView> disk = {};
   int64_t n_pages = 0, n_free_pages = 0, n_cached_pages = 0;
   double tokens_per_s = 0;
   int64_t taken_ns = 0;
@@ -66,6 +68,15 @@ class Service {
   void run();
   void stop();
 
+  // For what is no request: runs on the engine's thread, before its next step. What it submits
+  // tells its own callbacks.
+  void on_engine(std::function<void(Scheduler&)> work);
+  // What a script says to this request; none where there is none.
+  std::vector<int32_t> dictated(const ApiRequest& request) const;
+  // Which tokens its answer may be made of; null: any.
+  std::unique_ptr<TokenRule> rule(const ApiRequest& request, const Prepared& prepared,
+                                  const std::vector<int32_t>& dictated) const;
+
   const Preparer& preparer() const { return preparer_; }
   const LanguageModel& model() const { return model_; }
   // For what takes time and needs no engine. False: too much waits.
@@ -83,15 +94,13 @@ class Service {
 
   void prepare(const AskedPtr& asked);
   void submit(Submission submission);
-  std::unique_ptr<TokenRule> rule(const Asked& asked, const Prepared& prepared) const;
-  Job job(const AskedPtr& asked, const Prepared& prepared, size_t index);
+  Ask ask_of(const AskedPtr& asked, const Prepared& prepared, size_t index);
   // On the engine's thread: a choice is let in or gets on with its prompt, draws, ends.
   void let_in(Asked& asked, size_t index, int64_t n_done);
   void take(Asked& asked, size_t index, const TokenEvent& token);
-  void give_parsed(Asked& asked, size_t index);
   void end(const AskedPtr& asked, size_t index, const Generated& result, const Status& why);
   void forget(Id id);
-  void cancel_jobs(const Asked& asked);
+  void cancel_choices(const Asked& asked);
   void take_over(std::span<const int32_t> prompt, const std::string& salt);
   // Computes what the next prompt of this conversation will have and this answer has not: dropped
   // reasoning, arguments that the template writes in its own way.
@@ -128,7 +137,7 @@ class Service {
   uint64_t n_turns_ = 0;
   // Work that nobody asked for yet.
   struct Ahead {
-    Scheduler::Id job;
+    Scheduler::Id id;
     std::vector<int32_t> prompt;
     std::string salt;
   };
