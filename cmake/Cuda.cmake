@@ -4,6 +4,8 @@ find_program(MILLRACE_NVCC nvcc HINTS /usr/local/cuda/bin REQUIRED)
 set(CMAKE_CUDA_COMPILER ${MILLRACE_NVCC})
 set(CMAKE_CUDA_ARCHITECTURES OFF)
 enable_language(CUDA)
+# What ptxas says of every kernel stays beside its object.
+list(PREPEND CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CURRENT_SOURCE_DIR}/tools/ptxas_report)
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.0)
   message(FATAL_ERROR "nvcc ${CMAKE_CUDA_COMPILER_VERSION} knows neither C++20 nor sm_90a: CUDA 12.0 or later is needed")
 endif()

@@ -1,5 +1,5 @@
-# Writes the source that holds the page's files, which serve/web_files.h declares. Arguments: FILES
-# (a list), OUT (the source).
+# Writes the source that holds a page's files, which HEADER declares. Arguments: FILES (a list), OUT
+# (the source), HEADER, NAMESPACE (of its web_files()).
 cmake_minimum_required(VERSION 3.25)
 set(type_html "text/html; charset=utf-8")
 set(type_css "text/css; charset=utf-8")
@@ -21,12 +21,12 @@ foreach(file ${FILES})
   string(APPEND rows "      {\"/${name}\", \"${type}\", view(kFile${i}, sizeof kFile${i} - 1)},\n")
   math(EXPR i "${i} + 1")
 endforeach()
-file(WRITE ${OUT} "#include \"serve/web_files.h\"\n\nnamespace millrace::serve {\nnamespace {\n
+file(WRITE ${OUT} "#include \"${HEADER}\"\n\nnamespace millrace::${NAMESPACE} {\nnamespace {\n
 ${arrays}
 std::string_view view(const unsigned char* bytes, size_t n) {
   return {reinterpret_cast<const char*>(bytes), n};
 }\n\n}  // namespace\n
-std::span<const WebFile> web_files() {
-  static const WebFile kFiles[] = {\n${rows}  };
+std::span<const serve::WebFile> web_files() {
+  static const serve::WebFile kFiles[] = {\n${rows}  };
   return kFiles;
-}\n\n}  // namespace millrace::serve\n")
+}\n\n}  // namespace millrace::${NAMESPACE}\n")

@@ -19,7 +19,9 @@ struct Rounds {
   const BenchOptions& options;
   const Watch& watch;
   std::vector<std::vector<double>> us;  // [participant][round]; the last one is the twin of 0
-  std::vector<Roof> roofs;              // [round]
+  std::vector<std::vector<double>> sm_mhz = {};  // likewise, where the rig knows
+  std::vector<Roof> roofs = {};                  // [round]
+  std::vector<GpuLoad> loads = {};               // [round]
 
   // A twin is timed exactly as the variant it repeats.
   size_t variant_of(size_t participant) const {
@@ -35,7 +37,9 @@ struct Rounds {
       const size_t p = (place + n - round % n) % n;
       MILLRACE_ASSIGN(const double sample, rig.time_us(variant_of(p), mode));
       us[p].push_back(sample);
+      if (const double mhz = rig.sm_mhz(); mhz > 0) sm_mhz[p].push_back(mhz);
     }
+    if (const auto load = target.load()) loads.push_back(*load);
     return {};
   }
 
@@ -53,16 +57,18 @@ struct Rounds {
   }
 
   // False when the user stopped it; whole rounds only are kept.
-  Result<bool> run(double share_before, double share) {
+  Result<bool> run() {
     const int64_t start_ns = now_ns();
     MILLRACE_TRY(run_round(0));  // wakes clocks and caches; not kept
     for (auto& samples : us) samples.clear();
+    for (auto& samples : sm_mhz) samples.clear();
     roofs.clear();
+    loads.clear();
     for (size_t round = 0;; ++round) {
       const double spent = static_cast<double>(now_ns() - start_ns) * 1e-9;
       if (round > 0 && enough(spent)) return true;
       if (watch.stop) return false;
-      watch.progress(share_before + share * std::min(1.0, spent / options.seconds), mode);
+      watch.progress(std::min(1.0, spent / options.seconds), mode);
       MILLRACE_TRY(run_round(round));
     }
   }
@@ -104,10 +110,20 @@ const Series* CaseRun::find(std::string_view variant, std::string_view mode) con
   return nullptr;
 }
 
-std::vector<Roof> CaseRun::probes_of(std::string_view mode) const {
+Probes CaseRun::probes_of(std::string_view mode) const {
   for (const Probes& p : probes)
-    if (p.mode == mode) return p.roofs;
+    if (p.mode == mode) return p;
   return {};
+}
+
+Result<ModeRun> time_mode(Target& target, const Floor& floor, Rig& rig, size_t n_variants,
+                          std::string_view mode, const BenchOptions& options, const Watch& watch) {
+  Rounds rounds{target, floor, rig, mode, options, watch, {}};
+  rounds.us.resize(n_variants + 1);
+  rounds.sm_mhz.resize(n_variants + 1);
+  MILLRACE_ASSIGN(const bool complete, rounds.run());
+  return ModeRun{std::move(rounds.us), std::move(rounds.sm_mhz), std::move(rounds.roofs),
+                 std::move(rounds.loads), complete};
 }
 
 Result<CaseRun> bench_case(Target& target, const PlanItem& item, const BenchOptions& options,
@@ -125,14 +141,18 @@ Result<CaseRun> bench_case(Target& target, const PlanItem& item, const BenchOpti
   const auto modes = target.modes();
   const double share = (1 - kMountShare) / static_cast<double>(modes.size());
   for (size_t m = 0; m < modes.size() && run.complete; ++m) {
-    Rounds rounds{target, item.problem.floor, *rig, modes[m], options, watch, {}, {}};
-    rounds.us.resize(variants.size() + 1);
-    MILLRACE_ASSIGN(run.complete, rounds.run(kMountShare + static_cast<double>(m) * share, share));
-    if (rounds.us.back().empty()) break;
+    const Watch part{watch.stop, [&](double done, std::string_view what) {
+                       watch.progress(kMountShare + (static_cast<double>(m) + done) * share, what);
+                     }};
+    MILLRACE_ASSIGN(ModeRun timed, time_mode(target, item.problem.floor, *rig, variants.size(),
+                                             modes[m], options, part));
+    run.complete = timed.complete;
+    if (timed.us.back().empty()) break;
     for (size_t v = 0; v < variants.size(); ++v)
-      run.series.push_back({variants[v], modes[m], std::move(rounds.us[v])});
-    run.twins.push_back({variants[0], modes[m], std::move(rounds.us.back())});
-    run.probes.push_back({modes[m], std::move(rounds.roofs)});
+      run.series.push_back(
+          {variants[v], modes[m], std::move(timed.us[v]), std::move(timed.sm_mhz[v])});
+    run.twins.push_back({variants[0], modes[m], std::move(timed.us.back()), {}});
+    run.probes.push_back({modes[m], std::move(timed.roofs), std::move(timed.loads)});
   }
   return run;
 }

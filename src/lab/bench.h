@@ -32,12 +32,15 @@ struct Series {
   const Variant* variant = nullptr;
   std::string_view mode;
   std::vector<double> us;
+  std::vector<double> sm_mhz = {};  // of a GPU, likewise; else none
 };
 
-// The ceilings found at the beginning of each round of a mode; empty where they do not move.
+// The ceilings found at the beginning of each round of a mode, and the device's load at its end;
+// empty where they do not move, where nobody tells.
 struct Probes {
   std::string_view mode;
   std::vector<Roof> roofs;
+  std::vector<GpuLoad> loads = {};
 };
 
 struct CaseRun {
@@ -53,7 +56,7 @@ struct CaseRun {
 
   double noise(std::string_view mode) const;
   const Series* find(std::string_view variant, std::string_view mode) const;
-  std::vector<Roof> probes_of(std::string_view mode) const;  // by round, or none
+  Probes probes_of(std::string_view mode) const;  // by round, or none
 };
 
 struct Watch {
@@ -65,5 +68,16 @@ struct Watch {
 // its bits and not timed. A failed verification is an error: nothing of the case is reported.
 Result<CaseRun> bench_case(Target& target, const PlanItem& item, const BenchOptions& options,
                            const Watch& watch);
+
+// The rounds of one mode, on what is mounted: microseconds a call of each of the first n_variants
+// and, last, of the twin of the first; [participant][round].
+struct ModeRun {
+  std::vector<std::vector<double>> us, sm_mhz;
+  std::vector<Roof> roofs;     // [round]; empty where ceilings do not move
+  std::vector<GpuLoad> loads;  // [round]; empty where nobody tells
+  bool complete = true;        // false: stopped by the user
+};
+Result<ModeRun> time_mode(Target& target, const Floor& floor, Rig& rig, size_t n_variants,
+                          std::string_view mode, const BenchOptions& options, const Watch& watch);
 
 }  // namespace millrace::lab

@@ -144,6 +144,49 @@ TEST_F(Bench, ALostDeviceEndsTheSession) {
   EXPECT_EQ(breaking.n_roofs, 1);  // and it is not asked for its ceilings again
 }
 
+// A CPU that says what a GPU would: round by round, and once too hot.
+class LoadedTarget : public Target {
+ public:
+  explicit LoadedTarget(Target& target) : target_(target) {}
+  std::string_view device() const override { return "cuda"; }
+  int n_lanes() const override { return 1; }
+  std::span<const std::string_view> modes() const override { return target_.modes(); }
+  bool has(const Variant& variant) const override { return target_.has(variant); }
+  size_t cache_bytes() const override { return target_.cache_bytes(); }
+  Result<Roof> measure_roof(Effort effort) override { return target_.measure_roof(effort); }
+  std::optional<GpuLoad> load() override {
+    ++n_looks;
+    return GpuLoad{100.0 + n_looks, n_looks == 3 ? kReasonHwThermal : kReasonPowerCap};
+  }
+  Result<std::unique_ptr<Rig>> mount(const Op& op, const Case& problem,
+                                     std::span<const Variant* const> variants,
+                                     const MountOptions& options) override {
+    return target_.mount(op, problem, variants, options);
+  }
+  int n_looks = 0;
+
+ private:
+  Target& target_;
+};
+
+TEST_F(Bench, PowerAndThrottleReasonsAreKeptByRound) {
+  LoadedTarget loaded(*target);
+  Progress progress("bench");
+  Silent silent;
+  auto result =
+      measure_all(loaded, {toy::item({"twice", "again"})}, short_options(), stop, progress, silent);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  ASSERT_EQ(result->rows.size(), 4u);
+  const Row& first = result->rows[0];
+  EXPECT_EQ(first.power_w.size(), first.samples_us.size());
+  EXPECT_EQ(first.power_w[0], 102);  // the first round wakes clocks and is not kept
+  EXPECT_EQ(first.clock_reasons[1], static_cast<double>(kReasonHwThermal));
+  EXPECT_TRUE(result->rows[1].power_w.empty()) << "of a round, not of a variant";
+  const std::string why = result->why_not_quiet();
+  EXPECT_NE(why.find("slowed itself down in 1 of "), std::string::npos) << why;
+  EXPECT_NE(why.find("hardware thermal"), std::string::npos) << why;
+}
+
 // A runner whose device breaks at its first call.
 class BreakingRunner : public Runner {
  public:

@@ -7,6 +7,7 @@
 #include "lab/poison.h"
 #include "lab/ring.h"
 #include "lab/target.h"
+#include "lab/warm_target.h"
 
 namespace millrace::lab {
 namespace {
@@ -16,7 +17,8 @@ constexpr size_t kMemoryShare = 4;    // and takes at most this part of the memo
 constexpr size_t kEvictBelow = 4;     // a ring that reads less than so many caches needs evicting
 constexpr double kWarmShare = 0.25;   // warm samples repeat one call and need less time to settle
 constexpr int kMaxWarmCalls = 1 << 16;
-constexpr double kPassWork = 4e9;  // multiply-adds of a pass over a ring; two entries at least
+constexpr size_t kWarmEntries = 4;  // of a rig that is never cold
+constexpr double kPassWork = 4e9;   // multiply-adds of a pass over a ring; two entries at least
 
 struct Context {
   const Machine& machine;
@@ -39,15 +41,20 @@ struct Context {
 
 class CpuRig : public Rig {
  public:
-  CpuRig(Context& context, Ring ring, std::span<const Variant* const> variants)
-      : context_(context), ring_(std::move(ring)), variants_(variants.begin(), variants.end()) {}
+  CpuRig(Context& context, Ring ring, std::span<const Variant* const> variants, bool warm_only)
+      : context_(context),
+        ring_(std::move(ring)),
+        variants_(variants.begin(), variants.end()),
+        warm_only_(warm_only) {}
 
   // Where one call is much work, few entries do, and the caches are emptied before every sample
   // instead.
   Status prepare(const MountOptions& options) {
     const size_t available = find_machine().memory_available_bytes;  // as of now
-    const size_t wanted =
-        ring_.entries_for(kColdOverCache * context_.machine.llc_bytes, available / kMemoryShare);
+    const size_t wanted = warm_only_
+                              ? kWarmEntries
+                              : ring_.entries_for(kColdOverCache * context_.machine.llc_bytes,
+                                                  available / kMemoryShare);
     MILLRACE_TRY(ring_.grow(std::min(wanted, affordable()), context_.team));
     check_.emplace(ring_, context_.team);
     rng_ = Rng(options.seed, 1);
@@ -151,6 +158,7 @@ class CpuRig : public Rig {
   Context& context_;
   Ring ring_;
   const std::vector<const Variant*> variants_;
+  const bool warm_only_;
   std::vector<Program> programs_;  // [variant]: one call per entry
   std::optional<RingCheck> check_;
   Rng rng_{1};
@@ -163,13 +171,14 @@ class CpuRig : public Rig {
 
 class CpuTarget : public Target {
  public:
-  CpuTarget(const Machine& machine, int n_lanes) : context_(machine, n_lanes) {}
+  CpuTarget(const Machine& machine, int n_lanes, bool warm_only)
+      : context_(machine, n_lanes), warm_only_(warm_only) {}
 
   std::string_view device() const override { return "cpu"; }
   int n_lanes() const override { return context_.team.size(); }
   std::span<const std::string_view> modes() const override {
     static constexpr std::array<std::string_view, 2> kModes = {"cold", "warm"};
-    return kModes;
+    return std::span<const std::string_view>(kModes).subspan(warm_only_ ? 1 : 0);
   }
   bool has(const Variant& variant) const override {
     return !is_cuda(variant.isa) && context_.machine.has(variant.isa);
@@ -195,13 +204,14 @@ class CpuTarget : public Target {
                                      std::span<const Variant* const> variants,
                                      const MountOptions& options) override {
     MILLRACE_ASSIGN(Ring ring, Ring::make(op, problem, variants, options.seed));
-    auto rig = std::make_unique<CpuRig>(context_, std::move(ring), variants);
+    auto rig = std::make_unique<CpuRig>(context_, std::move(ring), variants, warm_only_);
     MILLRACE_TRY(rig->prepare(options));
     return std::unique_ptr<Rig>(std::move(rig));
   }
 
  private:
   Context context_;
+  const bool warm_only_;
   std::optional<CeilingProbe> probe_;  // made when first needed
 };
 
@@ -215,7 +225,11 @@ Roof roof_of(const Ceilings& ceilings) {
 }
 
 std::unique_ptr<Target> cpu_target(const Machine& machine, int n_lanes) {
-  return std::make_unique<CpuTarget>(machine, n_lanes > 0 ? n_lanes : machine.n_cpus);
+  return std::make_unique<CpuTarget>(machine, n_lanes > 0 ? n_lanes : machine.n_cpus, false);
+}
+
+std::unique_ptr<Target> warm_cpu_target(const Machine& machine, int n_lanes) {
+  return std::make_unique<CpuTarget>(machine, n_lanes > 0 ? n_lanes : machine.n_cpus, true);
 }
 
 }  // namespace millrace::lab

@@ -7,6 +7,7 @@
 #include "base/small_float.h"
 #include "exec/program.h"
 #include "kernels/matmul/op.h"
+#include "lab/device_window.h"
 #include "lab/poison.h"
 #include "lab/target.h"
 
@@ -32,10 +33,7 @@ size_t layer_elems() {
 class Chain {
  public:
   Status prepare(const Machine& machine) {
-    MILLRACE_ASSIGN(stream_, Stream::make());
-    MILLRACE_ASSIGN(start_, Event::make());
-    MILLRACE_ASSIGN(stop_, Event::make());
-    MILLRACE_ASSIGN(flusher_, DeviceBuffer::make(2 * machine.gpus.at(0).l2_bytes));
+    MILLRACE_ASSIGN(window_, DeviceWindow::make(machine.gpus.at(0).l2_bytes));
     MILLRACE_TRY(fill_weights());
     MILLRACE_ASSIGN(activations_, DeviceBuffer::make((n_products() + 1) * kRoom * 2));
     MILLRACE_ASSIGN(outputs_, PinnedBuffer::make(activations_.bytes()));
@@ -53,26 +51,25 @@ class Chain {
     build(*witness_, program);
     MILLRACE_TRY(program.prepare_device());
     MILLRACE_TRY(reset());
-    MILLRACE_TRY(program.launch(stream_));
+    MILLRACE_TRY(program.launch(stream()));
     MILLRACE_TRY(fetch_outputs());
     expected_.assign(outputs_.data(), outputs_.data() + outputs_.bytes());
     build(*variant_, program_);
     MILLRACE_TRY(program_.prepare_device());
-    MILLRACE_ASSIGN(graph_, program_.capture(stream_, 0, program_.n_calls()));
+    MILLRACE_ASSIGN(graph_, program_.capture(stream(), 0, program_.n_calls()));
     return {};
   }
 
-  Result<double> sample_us() {
+  Result<DeviceWindow::Timed> sample() {
     MILLRACE_TRY(reset());
-    MILLRACE_TRY(flush_l2(stream_, flusher_));
-    MILLRACE_TRY(start_.record(stream_));
-    MILLRACE_TRY(graph_.launch(stream_));
-    MILLRACE_TRY(stop_.record(stream_));
+    MILLRACE_TRY(window_.flush());
+    MILLRACE_ASSIGN(const DeviceWindow::Timed timed,
+                    window_.time([&] { return graph_.launch(stream()); }, /*held=*/true));
     MILLRACE_TRY(fetch_outputs());
     if (!std::equal(expected_.begin(), expected_.end(), outputs_.data()))
       return error(Code::wrong_result, "the chain of {} gave different bits from {}",
                    variant_->name, witness_->name);
-    return stop_.us_since(start_);
+    return timed;
   }
 
  private:
@@ -86,9 +83,9 @@ class Chain {
     for (size_t i = 0; i < elems; ++i) draws[i] = f32_to_bf16(rng.uniform(-0.054f, 0.054f));
     std::copy_n(draws.begin(), elems, draws.begin() + static_cast<ptrdiff_t>(elems));
     for (size_t layer = 0; layer < kLayers; ++layer)
-      MILLRACE_TRY(stream_.copy_to_device(weights_.data() + layer * elems * 2,
-                                          draws.data() + layer * 65537, elems * 2));
-    return stream_.sync();
+      MILLRACE_TRY(stream().copy_to_device(weights_.data() + layer * elems * 2,
+                                           draws.data() + layer * 65537, elems * 2));
+    return stream().sync();
   }
 
   Status choose(const Machine& machine) {
@@ -126,22 +123,23 @@ class Chain {
 
   Status reset() {
     MILLRACE_TRY(
-        stream_.fill(activations_.data(), static_cast<int>(kPoison), activations_.bytes()));
+        stream().fill(activations_.data(), static_cast<int>(kPoison), activations_.bytes()));
     std::vector<uint16_t> x(kRoom);
     Rng rng(2);
     for (auto& value : x) value = f32_to_bf16(rng.normal());
-    MILLRACE_TRY(stream_.copy_to_device(activations_.data(), x.data(), 2 * x.size()));
-    return stream_.sync();
+    MILLRACE_TRY(stream().copy_to_device(activations_.data(), x.data(), 2 * x.size()));
+    return stream().sync();
   }
 
   Status fetch_outputs() {
-    MILLRACE_TRY(stream_.copy_to_host(outputs_.data(), activations_.data(), outputs_.bytes()));
-    return stream_.sync();
+    MILLRACE_TRY(stream().copy_to_host(outputs_.data(), activations_.data(), outputs_.bytes()));
+    return stream().sync();
   }
 
-  Stream stream_;
-  Event start_, stop_;
-  DeviceBuffer flusher_, weights_, activations_;
+  const Stream& stream() const { return window_.stream(); }
+
+  DeviceWindow window_;
+  DeviceBuffer weights_, activations_;
   PinnedBuffer outputs_;
   const Variant *variant_ = nullptr, *witness_ = nullptr;
   Program program_;
@@ -157,8 +155,9 @@ Result<ChainRun> measure_chain(const Machine& machine, int n_samples) {
   MILLRACE_TRY(chain.find_expected());
   Series series{&chain.variant(), "cold graph", {}}, twin = series;
   for (int i = 0; i < 2 * n_samples; ++i) {
-    MILLRACE_ASSIGN(const double us, chain.sample_us());
-    (i % 2 == 0 ? series : twin).us.push_back(us);
+    MILLRACE_ASSIGN(const DeviceWindow::Timed timed, chain.sample());
+    (i % 2 == 0 ? series : twin).us.push_back(timed.us);
+    if (i % 2 == 0) series.sm_mhz.push_back(timed.sm_mhz);
   }
   ChainRun result{.run = {}, .n_products = chain.n_products(), .witness = chain.witness().name};
   result.run.op = op_named("matmul");

@@ -5,44 +5,13 @@
 
 #include "exec/program.h"
 #include "lab/bytes.h"
+#include "lab/fused_check.h"
+#include "lab/mirror.h"
 #include "lab/poison.h"
 #include "lab/runner.h"
 
 namespace millrace::lab {
 namespace {
-
-constexpr size_t kGuard = 512;  // bytes before and after every buffer
-
-// One host buffer on the device, guarded.
-class Mirror {
- public:
-  static Result<Mirror> make(std::span<std::byte> host) {
-    Mirror m;
-    m.host_ = host;
-    MILLRACE_ASSIGN(m.device_, DeviceBuffer::make(host.size() + 2 * kGuard));
-    return m;
-  }
-  void* data() const { return device_.data() + kGuard; }
-
-  Status upload(const Stream& stream) const {
-    MILLRACE_TRY(stream.fill(device_.data(), static_cast<int>(kPoison), device_.bytes()));
-    return stream.copy_to_device(data(), host_.data(), host_.size());
-  }
-  // Fetches the buffer and its guards; `what` names it should a guard have been written.
-  Result<std::vector<std::byte>> download(const Stream& stream, std::string_view what) const {
-    std::vector<std::byte> all(device_.bytes());
-    MILLRACE_TRY(stream.copy_to_host(all.data(), device_.data(), all.size()));
-    MILLRACE_TRY(stream.sync());
-    for (size_t i = 0; i < kGuard; ++i)
-      if (all[i] != kPoison || all[all.size() - 1 - i] != kPoison)
-        return error(Code::wrong_result, "bytes outside port {} were written", what);
-    return std::vector<std::byte>(all.begin() + kGuard, all.end() - kGuard);
-  }
-
- private:
-  std::span<std::byte> host_;
-  DeviceBuffer device_;
-};
 
 class CudaRunner : public Runner {
  public:
@@ -79,6 +48,10 @@ class CudaRunner : public Runner {
     MILLRACE_TRY(graph.launch(stream_));
     MILLRACE_ASSIGN(const auto graphed, download(instance.problem(), mirrors));
     return keep(instance, views, streamed, graphed);
+  }
+
+  Result<bool> check_fused(const Fusion& fusion, const FusedCase& problem, uint64_t seed) override {
+    return lab::check_fused(fusion, problem, {machine_, stream_, seed});
   }
 
  private:

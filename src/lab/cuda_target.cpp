@@ -8,6 +8,7 @@
 #include "exec/program.h"
 #include "lab/bytes.h"
 #include "lab/device_roof.h"
+#include "lab/device_window.h"
 #include "lab/poison.h"
 #include "lab/ring.h"
 #include "lab/target.h"
@@ -25,7 +26,6 @@ constexpr size_t kColdOverCache =
 constexpr size_t kMinEntries = 4;  // or a call would meet what the last one left in the L2
 constexpr size_t kMaxEntries = 1024;  // calls of one graph
 constexpr size_t kMemoryShare = 8;    // of the host's memory that a ring may take
-constexpr size_t kFlushOverCache = 2;
 constexpr int kWarmCalls = 64;
 constexpr int kMaxRepeats = 64;
 constexpr size_t kReadBytes = size_t{2} << 30;
@@ -33,26 +33,21 @@ constexpr size_t kReadBytes = size_t{2} << 30;
 struct Context {
   const Machine& machine;
   Team team;  // fills and verifies rings
-  Stream stream;
-  Event start, stop;
-  DeviceBuffer flusher;
+  DeviceWindow window;
+  double sm_mhz = 0;  // of the last window
 
   explicit Context(const Machine& m) : machine(m), team(m.n_cpus, m.cpus) {}
 
   Status prepare() {
-    MILLRACE_ASSIGN(stream, Stream::make());
-    MILLRACE_ASSIGN(start, Event::make());
-    MILLRACE_ASSIGN(stop, Event::make());
-    MILLRACE_ASSIGN(flusher, DeviceBuffer::make(kFlushOverCache * l2_bytes()));
+    MILLRACE_ASSIGN(window, DeviceWindow::make(l2_bytes()));
     return {};
   }
 
-  Result<double> time_us(const std::function<Status()>& work) {
-    MILLRACE_TRY(start.record(stream));
-    MILLRACE_TRY(work());
-    MILLRACE_TRY(stop.record(stream));
-    MILLRACE_TRY(stream.sync());
-    return stop.us_since(start);
+  const Stream& stream() const { return window.stream(); }
+  Result<double> time_us(const std::function<Status()>& work, bool held = false) {
+    MILLRACE_ASSIGN(const DeviceWindow::Timed timed, window.time(work, held));
+    sm_mhz = timed.sm_mhz;
+    return timed.us;
   }
   size_t l2_bytes() const { return machine.gpus.empty() ? 0 : machine.gpus[0].l2_bytes; }
 };
@@ -197,10 +192,10 @@ class CudaRig : public Rig {
     const size_t wanted =
         ring_.entries_for(cold_bytes, find_machine().memory_available_bytes / kMemoryShare);
     MILLRACE_TRY(ring_.grow(std::min(wanted, kMaxEntries), context_.team));
-    MILLRACE_TRY(device_.make(ring_, variants_, context_.stream));
+    MILLRACE_TRY(device_.make(ring_, variants_, context_.stream()));
     rng_ = Rng(options.seed, 1);
     ring_.reset(0, ring_.n_entries(), true, context_.team);
-    MILLRACE_TRY(device_.upload(ring_, context_.stream));
+    MILLRACE_TRY(device_.upload(ring_, context_.stream()));
     check_.emplace(ring_, context_.team);
     for (const Variant* variant : variants_) MILLRACE_TRY(add_variant(*variant, options));
     info_ = {ring_.n_entries(), static_cast<double>(ring_.cold_bytes()), check_->checked()};
@@ -208,19 +203,24 @@ class CudaRig : public Rig {
   }
 
   const MountInfo& info() const override { return info_; }
+  double sm_mhz() const override { return sm_mhz_; }
 
   Result<double> time_us(size_t v, std::string_view mode) override {
     const Mounted& mounted = mounted_[v];
     const bool warm = mode == kWarmGraph;
     const size_t n_entries = warm ? 1 : ring_.n_entries();
     MILLRACE_TRY(change(mounted_[v].program, n_entries));
-    MILLRACE_TRY(device_.reset_outputs(ring_, n_entries, rng_.next_u32(), context_.stream));
-    if (!warm) MILLRACE_TRY(flush_l2(context_.stream, context_.flusher));
-    MILLRACE_ASSIGN(const double us, context_.time_us([&] {
-      if (mode == kColdStream) return mounted.program.launch(context_.stream);
-      return (warm ? mounted.warm : mounted.cold).launch(context_.stream);
-    }));
-    MILLRACE_TRY(device_.download_outputs(ring_, n_entries, context_.stream));
+    MILLRACE_TRY(device_.reset_outputs(ring_, n_entries, rng_.next_u32(), context_.stream()));
+    if (!warm) MILLRACE_TRY(context_.window.flush());
+    // A graph waits until the host has submitted it: what that takes grows with its calls and is no
+    // part of them. On a stream the launches are part of the row.
+    const auto launch = [&] {
+      if (mode == kColdStream) return mounted.program.launch(context_.stream());
+      return (warm ? mounted.warm : mounted.cold).launch(context_.stream());
+    };
+    MILLRACE_ASSIGN(const double us, context_.time_us(launch, mode != kColdStream));
+    sm_mhz_ = context_.sm_mhz;
+    MILLRACE_TRY(device_.download_outputs(ring_, n_entries, context_.stream()));
     MILLRACE_TRY(check_->check(*variants_[v], 0, n_entries));
     if (warm) return us / warm_calls();
     return us / static_cast<double>(n_entries) / (mode == kColdGraph ? mounted.repeats : 1);
@@ -248,10 +248,10 @@ class CudaRig : public Rig {
   Status change(Program& program, size_t n_entries) {
     const size_t entry = rng_.below(n_entries);
     if (const size_t other = ring_.partner_of(entry, rng_); other != entry)
-      MILLRACE_TRY(device_.exchange(ring_, entry, other, context_.stream));
+      MILLRACE_TRY(device_.exchange(ring_, entry, other, context_.stream()));
     const DeviceBuffer& bytes = program.device_workspace();
     if (bytes.bytes() == 0 || rng_.below(2) != 0) return {};
-    return context_.stream.fill(bytes.data(), static_cast<int>(rng_.below(256)), bytes.bytes());
+    return context_.stream().fill(bytes.data(), static_cast<int>(rng_.below(256)), bytes.bytes());
   }
 
   Status add_variant(const Variant& variant, const MountOptions& options) {
@@ -265,18 +265,19 @@ class CudaRig : public Rig {
     MILLRACE_TRY(check_->verify(variant, [&] { return verify_pass(m); }).status());
     // Timed again: the first pass also loaded the module.
     MILLRACE_ASSIGN(const double pass_us,
-                    context_.time_us([&] { return m.program.launch(context_.stream); }));
+                    context_.time_us([&] { return m.program.launch(context_.stream()); }));
     m.repeats = repeats_for(pass_us, 1e6 * options.sample_seconds);
-    MILLRACE_ASSIGN(m.cold, m.program.capture(context_.stream, 0, ring_.n_entries(), m.repeats));
-    MILLRACE_ASSIGN(m.warm, m.program.capture(context_.stream, 0, 1, warm_calls()));
+    MILLRACE_ASSIGN(m.cold, m.program.capture(context_.stream(), 0, ring_.n_entries(), m.repeats));
+    MILLRACE_ASSIGN(m.warm, m.program.capture(context_.stream(), 0, 1, warm_calls()));
     return {};
   }
 
   Result<int64_t> verify_pass(const Mounted& m) {
-    MILLRACE_TRY(device_.reset_outputs(ring_, ring_.n_entries(), rng_.next_u32(), context_.stream));
+    MILLRACE_TRY(
+        device_.reset_outputs(ring_, ring_.n_entries(), rng_.next_u32(), context_.stream()));
     MILLRACE_ASSIGN(const double us,
-                    context_.time_us([&] { return m.program.launch(context_.stream); }));
-    MILLRACE_TRY(device_.download_outputs(ring_, ring_.n_entries(), context_.stream));
+                    context_.time_us([&] { return m.program.launch(context_.stream()); }));
+    MILLRACE_TRY(device_.download_outputs(ring_, ring_.n_entries(), context_.stream()));
     return std::max<int64_t>(1, static_cast<int64_t>(1e3 * us));
   }
 
@@ -288,12 +289,17 @@ class CudaRig : public Rig {
   std::optional<RingCheck> check_;
   Rng rng_{1};
   MountInfo info_;
+  double sm_mhz_ = 0;
 };
 
 class CudaTarget : public Target {
  public:
   explicit CudaTarget(const Machine& machine) : context_(machine) {}
-  Status prepare() { return context_.prepare(); }
+  Status prepare() {
+    MILLRACE_TRY(context_.prepare());
+    find_in_nvml();
+    return {};
+  }
 
   std::string_view device() const override { return "cuda"; }
   int n_lanes() const override { return 1; }
@@ -305,21 +311,25 @@ class CudaTarget : public Target {
     return is_cuda(variant.isa) && context_.machine.has(variant.isa);
   }
   size_t cache_bytes() const override { return context_.l2_bytes(); }
+  std::optional<GpuLoad> load() override {
+    if (!gpu_) return std::nullopt;
+    return nvml_->load(*gpu_);
+  }
 
   Result<Roof> measure_roof(Effort effort) override {
     const int n_rounds = effort == Effort::full ? 10 : 4;
     MILLRACE_ASSIGN(const DeviceBuffer data, DeviceBuffer::make(kReadBytes));
-    MILLRACE_TRY(context_.stream.fill(data.data(), 1, data.bytes()));
+    MILLRACE_TRY(context_.stream().fill(data.data(), 1, data.bytes()));
     double read_us = INFINITY, mac_us = INFINITY, n_macs = 0;
     for (int i = 0; i < n_rounds; ++i) {
       MILLRACE_ASSIGN(const double us, context_.time_us([&] {
         return cuda_status(
-            launch_read(data.data(), data.bytes(), data.data(), context_.stream.get()),
+            launch_read(data.data(), data.bytes(), data.data(), context_.stream().get()),
             "read loop");
       }));
       read_us = std::min(read_us, us);
       MILLRACE_ASSIGN(const double mac, context_.time_us([&] {
-        return cuda_status(launch_bf16_macs(data.data(), context_.stream.get(), &n_macs),
+        return cuda_status(launch_bf16_macs(data.data(), context_.stream().get(), &n_macs),
                            "mma loop");
       }));
       mac_us = std::min(mac_us, mac);
@@ -339,7 +349,18 @@ class CudaTarget : public Target {
   }
 
  private:
+  // A container may have the device without the library: rows are then without power and reasons.
+  void find_in_nvml() {
+    auto opened = Nvml::open();
+    const auto bus = cuda_pci_bus_id();
+    if (!opened.ok() || !bus.ok()) return;
+    nvml_ = std::move(opened).value();
+    gpu_ = nvml_->find(bus.value());
+  }
+
   Context context_;
+  std::unique_ptr<Nvml> nvml_;
+  std::optional<int> gpu_;  // its place there
 };
 
 }  // namespace

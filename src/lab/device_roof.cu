@@ -45,6 +45,43 @@ __global__ void __launch_bounds__(kMacThreads) mac_kernel(float* sink) {
   if (sum == 1.25f) *sink = sum;
 }
 
+__global__ void __launch_bounds__(kReadThreads)
+    evict_kernel(const uint4* data, size_t n, uint4* sink) {
+  const size_t stride = static_cast<size_t>(gridDim.x) * kReadThreads;
+  uint4 sum = {};
+  for (size_t i = static_cast<size_t>(blockIdx.x) * kReadThreads + threadIdx.x; i < n;
+       i += stride) {
+    const uint4 a = __ldcg(data + i);
+    sum.x ^= a.x ^ a.y ^ a.z ^ a.w;
+  }
+  if (sum.x == 0x51ab) *sink = sum;  // keeps the loads
+}
+
+__device__ unsigned long long device_ns() {
+  unsigned long long ns;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+  return ns;
+}
+
+// Blocks go to all SMs; the counters of different SMs need not agree, so SM 0 alone writes. Both
+// numbers go in one store.
+__global__ void stamp_kernel(Stamp* out) {
+  unsigned sm;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  if (sm != 0) return;
+  const unsigned long long ns = device_ns();
+  *reinterpret_cast<ulonglong2*>(out) = make_ulonglong2(clock64(), ns);
+}
+
+__global__ void gate_kernel(volatile Gate* gate, unsigned long long most_ns) {
+  const unsigned long long start = device_ns();
+  while (gate->open == 0)
+    if (device_ns() - start > most_ns) {
+      gate->expired = 1;
+      return;
+    }
+}
+
 int count_sms(int* n) {
   int device = 0;
   if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
@@ -58,6 +95,26 @@ int launch_read(const void* data, size_t bytes, void* sink, void* stream) {
   if (int e = count_sms(&n_sms); e != cudaSuccess) return e;
   read_kernel<<<kReadBlocksPerSm * n_sms, kReadThreads, 0, static_cast<cudaStream_t>(stream)>>>(
       static_cast<const uint4*>(data), bytes / sizeof(uint4), static_cast<uint4*>(sink));
+  return cudaGetLastError();
+}
+
+int launch_evict(const void* data, size_t bytes, void* sink, void* stream) {
+  int n_sms = 0;
+  if (int e = count_sms(&n_sms); e != cudaSuccess) return e;
+  evict_kernel<<<4 * n_sms, kReadThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+      static_cast<const uint4*>(data), bytes / sizeof(uint4), static_cast<uint4*>(sink));
+  return cudaGetLastError();
+}
+
+int launch_stamp(Stamp* out, void* stream) {
+  int n_sms = 0;
+  if (int e = count_sms(&n_sms); e != cudaSuccess) return e;
+  stamp_kernel<<<2 * n_sms, 1, 0, static_cast<cudaStream_t>(stream)>>>(out);
+  return cudaGetLastError();
+}
+
+int launch_gate(Gate* gate, unsigned long long most_ns, void* stream) {
+  gate_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(gate, most_ns);
   return cudaGetLastError();
 }
 

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace millrace::lab {
 namespace {
+
+constexpr int64_t kLookEveryNs = 30'000'000'000;  // the ceilings, between cases
 
 std::vector<Row> all_rows(const Measurement& result, const Target& target) {
   std::vector<Row> rows;
@@ -20,6 +24,7 @@ class Measuring {
   Result<Roof> measure(std::string_view when) {
     MILLRACE_ASSIGN(Roof roof, target_.measure_roof(options_.ceilings));
     result_.roof = max_of(roof, result_.roof);
+    looked_ns_ = now_ns();
     progress_.clear();
     listener_.on_ceilings(when, roof);
     return roof;
@@ -51,6 +56,12 @@ class Measuring {
     return {};
   }
 
+  // A long run outlasts what its ceilings were at its ends.
+  Status look_between(bool goes_on) {
+    if (!goes_on || result_.device_lost || now_ns() - looked_ns_ < kLookEveryNs) return {};
+    return measure("between").status();
+  }
+
   Result<Measurement> run(const std::vector<PlanItem>& plan, const std::atomic<bool>& stop) {
     progress_.at(0, "measuring the ceilings");
     MILLRACE_ASSIGN(result_.before, measure("before"));
@@ -62,6 +73,7 @@ class Measuring {
                                        fmt::format("{} {}", name, what));
                         }};
       MILLRACE_TRY(run_item(plan[i], watch));
+      MILLRACE_TRY(look_between(i + 1 < plan.size() && !stop));
     }
     result_.interrupted = result_.interrupted || stop;
     result_.after = result_.before;
@@ -78,11 +90,32 @@ class Measuring {
   Progress& progress_;
   Listener& listener_;
   Measurement result_;
+  int64_t looked_ns_ = 0;
 };
 
 }  // namespace
 
+// What the hardware does to save itself; a power cap is how a GPU runs under full load.
+std::string Measurement::why_slowed() const {
+  constexpr uint64_t kSlowed =
+      kReasonHwSlowdown | kReasonSwThermal | kReasonHwThermal | kReasonPowerBrake;
+  size_t n_rounds = 0, n_slowed = 0;
+  uint64_t reasons = 0;
+  for (const CaseRun& run : cases)
+    for (const Probes& probes : run.probes)
+      for (const GpuLoad& load : probes.loads) {
+        const uint64_t slowed = load.clock_reasons.value_or(0) & kSlowed;
+        reasons |= slowed;
+        n_slowed += slowed != 0;
+        ++n_rounds;
+      }
+  if (n_slowed == 0) return "";
+  return fmt::format("the GPU slowed itself down in {} of {} rounds ({})", n_slowed, n_rounds,
+                     fmt::join(names_of_reasons(reasons), ", "));
+}
+
 std::string Measurement::why_not_quiet() const {
+  if (const std::string slowed = why_slowed(); !slowed.empty()) return slowed;
   if (spread() > kQuietSpread)
     return fmt::format("not quiet: the ceilings before and after differ by {:.0f} %",
                        100 * spread());

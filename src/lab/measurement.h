@@ -27,6 +27,7 @@ struct Measurement {
   double spread() const { return spread_of(before, after); }
   // Empty when it was; else why the percentages are not to be trusted.
   std::string why_not_quiet() const;
+  std::string why_slowed() const;  // of a GPU
 };
 
 struct Listener {

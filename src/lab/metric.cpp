@@ -36,7 +36,9 @@ Metric metric_of(const Row& row, const std::string& kind) {
                            .ring_entries = static_cast<int64_t>(row.mount.n_entries),
                            .ring_bytes = row.mount.cold_bytes,
                            .verified_whole = static_cast<int64_t>(row.mount.checked.n_whole),
-                           .verified_sampled = static_cast<int64_t>(row.mount.checked.n_sampled)};
+                           .verified_sampled = static_cast<int64_t>(row.mount.checked.n_sampled),
+                           .verified_rows = static_cast<int64_t>(row.mount.checked.n_rows),
+                           .witness = row.witness};
   return out;
 }
 
@@ -68,6 +70,8 @@ Row row_of(const Metric& metric) {
   row.mount.cold_bytes = facts.ring_bytes;
   row.mount.checked.n_whole = static_cast<size_t>(facts.verified_whole);
   row.mount.checked.n_sampled = static_cast<size_t>(facts.verified_sampled);
+  row.mount.checked.n_rows = static_cast<size_t>(facts.verified_rows);
+  row.witness = facts.witness;
   return row;
 }
 

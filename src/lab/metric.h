@@ -30,7 +30,8 @@ struct KernelFacts {
   std::string bound;
   int64_t ring_entries = 0;
   double ring_bytes = 0;
-  int64_t verified_whole = 0, verified_sampled = 0;
+  int64_t verified_whole = 0, verified_sampled = 0, verified_rows = 0;
+  std::string witness = {};  // whose bits they are; empty: the tolerance alone decided
 };
 
 struct Metric {

@@ -39,6 +39,7 @@ std::string short_number(double value) {
   if (!std::isfinite(value)) return "?";
   if (value == 0) return "0";
   const double size = std::fabs(value);
+  if (size < 1e-2) return fmt::format("{:.2e}", value);
   return fmt::format("{:.{}f}", value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
 }
 
@@ -104,6 +105,8 @@ nlohmann::json to_json(const Row& row) {
           {"us_lo", finite_or_null(row.us.lo)},
           {"us_hi", finite_or_null(row.us.hi)},
           {"samples", row.samples_us.size()},
+          {"sm_mhz", row.sm_mhz.empty() ? nlohmann::json() : nlohmann::json(median(row.sm_mhz))},
+          {"power_w", row.power_w.empty() ? nlohmann::json() : nlohmann::json(median(row.power_w))},
           {"gb_per_s", row.gbps},
           {"gflop_per_s", row.gflops},
           {"floor_us", row.floor_us},

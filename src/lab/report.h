@@ -25,7 +25,7 @@ nlohmann::json to_json(const Row& row);
 nlohmann::json to_json(const Roof& roof);
 nlohmann::json to_json(const VerdictRow& row);
 
-// "12.3", "0.456", "1234": three significant digits or all before the point.
+// "12.3", "0.456", "1234", "4.56e-04": three significant digits or all before the point.
 std::string short_number(double value);
 
 }  // namespace millrace::lab

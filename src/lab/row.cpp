@@ -85,6 +85,7 @@ Row row_of(const CaseRun& run, const Series& s) {
   row.mode = s.mode;
   row.us = median_interval(s.us);
   row.samples_us = s.us;
+  row.sm_mhz = s.sm_mhz;
   row.bytes = floor.read_bytes + floor.write_bytes;
   row.macs = floor.i8_macs + floor.f32_macs + floor.bf16_macs;
   row.gbps = 1e-3 * row.bytes / row.us.mid;
@@ -94,6 +95,13 @@ Row row_of(const CaseRun& run, const Series& s) {
   for (const Series& twin : run.twins)
     if (twin.variant == s.variant && twin.mode == s.mode) row.twin_us = twin.us;
   return row;
+}
+
+void add_loads(Row& row, const std::vector<GpuLoad>& loads) {
+  for (const GpuLoad& load : loads) {
+    if (load.power_w) row.power_w.push_back(*load.power_w);
+    if (load.clock_reasons) row.clock_reasons.push_back(static_cast<double>(*load.clock_reasons));
+  }
 }
 
 std::string witness_name(const CaseRun& run, const Target& target, const Variant& variant) {
@@ -114,7 +122,9 @@ std::vector<Row> rows_of(const CaseRun& run, const Target& target, const Roof& r
     row.witness = witness_name(run, target, *s.variant);
     const bool from_memory =
         is_cold(row.mode) || row.bytes > static_cast<double>(target.cache_bytes());
-    apply_ceilings(row, run.problem.floor, s, roof, run.probes_of(s.mode), from_memory);
+    const Probes probes = run.probes_of(s.mode);
+    apply_ceilings(row, run.problem.floor, s, roof, probes.roofs, from_memory);
+    if (!row.twin_us.empty()) add_loads(row, probes.loads);
   }
   return rows;
 }

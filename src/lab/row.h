@@ -28,7 +28,10 @@ struct Row {
   int n_lanes = 1;
   Interval us;                              // of the median, 95 %
   std::vector<double> samples_us, twin_us;  // the twin's on the first variant's row only
-  double bytes = 0, macs = 0;               // the floor's
+  std::vector<double> sm_mhz;               // a GPU's clock in each sample
+  // Of a GPU, by round, likewise on the first variant's row only: all variants share a round.
+  std::vector<double> power_w, clock_reasons;  // the latter as NVML's bits
+  double bytes = 0, macs = 0;                  // the floor's
   double gbps = 0, gflops = 0;
   double floor_us = 0;       // under the best ceilings of the session
   double floor_percent = 0;  // of the rounds' own ceilings, if `probed`

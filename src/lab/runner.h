@@ -3,11 +3,13 @@
 // reference always runs on the host.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
 
 #include "base/status.h"
+#include "kernels/fusion.h"
 #include "kernels/kernel.h"
 #include "lab/instance.h"
 #include "machine/machine.h"
@@ -28,6 +30,10 @@ class Runner {
   // Runs the variant once on the instance with n_lanes lanes; when it returns, the outputs are in
   // the instance's host buffers. A device runner also checks its own guards around the buffers.
   virtual Status run(Instance& instance, const Variant& variant, int n_lanes) = 0;
+
+  // Whether a fused call gives the bits of the plain calls it equals; false: it does not take the
+  // case, as none does where nothing is fused.
+  virtual Result<bool> check_fused(const Fusion&, const FusedCase&, uint64_t) { return false; }
 };
 
 // Keeps one team per lane count it was asked for.

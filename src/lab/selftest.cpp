@@ -16,6 +16,8 @@ Status check(Suite suite, const Trial& trial) {
       return check_promise1(trial);
     case Suite::timed:
       return check_timed(trial);
+    case Suite::fused:
+      break;  // no variant's: test_fusion
   }
   return {};
 }
@@ -96,6 +98,8 @@ std::string_view name_of(Suite suite) {
       return "promise 1";
     case Suite::timed:
       return "timed shapes";
+    case Suite::fused:
+      return "fused";
   }
   return "unknown";
 }
@@ -128,6 +132,37 @@ Outcome test_variant(Runner& runner, const Op& op, const Variant& variant, Suite
   if (suite == Suite::conformance) check_domain(op, variant, out);
   out.verdict = verdict_of(out);
   out.seconds = static_cast<double>(now_ns() - start) * 1e-9;
+  return out;
+}
+
+Outcome test_fusion(Runner& runner, const Fusion& fusion, uint64_t seed) {
+  Outcome out{.op = fusion.name, .variant = fusion.variant.name, .suite = Suite::fused};
+  if (!runner.has(fusion.variant)) {
+    out.verdict = Verdict::no_isa;
+    return out;
+  }
+  const int64_t start = now_ns();
+  for (const FusedCase& problem : fusion.cases()) {
+    Result<bool> same = runner.check_fused(fusion, problem, seed);
+    out.device_lost = same.status().code() == Code::device_lost;
+    if (!same.ok())
+      out.failures.push_back(fmt::format("{}/{} (seed {}): {}", fusion.name, problem.name, seed,
+                                         same.status().message()));
+    else
+      ++(*same ? out.n_passed : out.n_declined);
+    if (out.device_lost) break;
+  }
+  out.verdict = verdict_of(out);
+  out.seconds = static_cast<double>(now_ns() - start) * 1e-9;
+  return out;
+}
+
+std::vector<const Fusion*> fusion_tests(const Runner& runner, std::string_view name) {
+  std::vector<const Fusion*> out;
+  for (const Fusion* fusion : fusions())
+    if (fusion->variant.run != nullptr && runner.owns(fusion->variant) &&
+        (name.empty() || name == fusion->name))
+      out.push_back(fusion);
   return out;
 }
 

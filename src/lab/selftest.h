@@ -15,7 +15,7 @@ namespace millrace::lab {
 
 inline constexpr uint64_t kSelftestSeed = 20260131;
 
-enum class Suite { conformance, promise1, timed };
+enum class Suite { conformance, promise1, timed, fused };
 
 enum class Verdict {
   passed,
@@ -48,6 +48,11 @@ inline constexpr size_t kLargeBytes = size_t{128} << 20;
 // One variant over all untimed cases of its op, or over the timed ones.
 Outcome test_variant(Runner& runner, const Op& op, const Variant& variant, Suite suite,
                      uint64_t seed = kSelftestSeed);
+
+// One fused kernel over its cases, against the plain calls it equals.
+Outcome test_fusion(Runner& runner, const Fusion& fusion, uint64_t seed = kSelftestSeed);
+// Those that are for this kind of device; with this name, or all when it is empty.
+std::vector<const Fusion*> fusion_tests(const Runner& runner, std::string_view name = {});
 
 struct VariantTest {
   const Op* op;

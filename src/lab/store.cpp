@@ -91,6 +91,30 @@ Result<Store> Store::open(const std::filesystem::path& path, Missing missing) {
   return store;
 }
 
+Result<Store> Store::open_to_read(const std::filesystem::path& path) {
+  constexpr int kPatienceMs = 1000;  // a checkpoint of the writer's
+  Store store;
+  store.path_ = path.string();
+  std::error_code failure;
+  if (!std::filesystem::exists(path, failure)) return no_runs_at(store.path_);
+  sqlite3* db = nullptr;
+  const int code = sqlite3_open_v2(store.path_.c_str(), &db, SQLITE_OPEN_READONLY, nullptr);
+  store.db_.reset(db);
+  if (code != SQLITE_OK) return sqlite_failure(db, store.path_);
+  sqlite3_busy_timeout(db, kPatienceMs);
+  MILLRACE_ASSIGN(const FileState file, inspect_file(db, store.path_));
+  if (file.empty) return no_runs_at(store.path_);
+  if (file.version != kSchema)
+    return error(
+        Code::unsupported,
+        "{} was written by an older Millrace (schema {}; this one reads {}): 'millrace lab "
+        "show' brings it up to date",
+        store.path_, file.version, kSchema);
+  // A view or trigger that somebody planted in the file must not run functions.
+  MILLRACE_TRY(execute(db, store.path_, "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF"));
+  return store;
+}
+
 Status Store::open_file(Missing missing) {
   std::error_code failure;
   if (missing == Missing::make)
@@ -170,10 +194,38 @@ Status Store::add_ceilings(int64_t run, std::string_view when, const std::string
   return insert.bind(run, utc_now(), when, json).run();
 }
 
+Result<int64_t> Store::run_of_uid(std::string_view digits) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  if (digits.size() < 8 || digits.find_first_not_of(kHex) != digits.npos)
+    return error(Code::invalid_argument,
+                 "a run goes by its number, or by the first 8 hexadecimal digits of its uid");
+  Query find(db_.get(), path_, "SELECT id FROM runs WHERE uid >= ? AND uid < ? LIMIT 2");
+  find.bind(std::string(digits), std::string(digits) + "g");
+  MILLRACE_ASSIGN(const bool found, find.step());
+  if (!found)
+    return error(Code::not_found, "{}: no run has a uid that begins with {}", path_, digits);
+  const int64_t id = find.integer(0);
+  MILLRACE_ASSIGN(const bool another, find.step());
+  if (another)
+    return error(Code::invalid_argument, "{}: several runs have a uid that begins with {}", path_,
+                 digits);
+  return id;
+}
+
 Status Store::add_rows(int64_t run_id, const std::vector<Row>& rows) {
   MILLRACE_ASSIGN(const RunSummary head, run(run_id));
   std::vector<Metric> metrics;
-  for (const Row& row : rows) metrics.push_back(metric_of(row, head.kind));
+  for (const Row& row : rows) {
+    metrics.push_back(metric_of(row, head.kind));
+    const Subject subject = metrics.back().subject;
+    const auto add = [&](const char* name, const char* unit, const char* better,
+                         const std::vector<double>& samples) {
+      if (!samples.empty()) metrics.push_back(metric_of(subject, name, unit, better, samples));
+    };
+    add("sm_clock", "MHz", "higher", row.sm_mhz);
+    add("power", "W", "lower", row.power_w);
+    add("clock_reasons", "NVML bits", "lower", row.clock_reasons);
+  }
   return add_metrics(run_id, metrics);
 }
 

@@ -62,6 +62,8 @@ class Store {
  public:
   enum class Missing { make, refuse };  // the file, its folder and its tables
   static Result<Store> open(const std::filesystem::path& path, Missing missing = Missing::make);
+  // For those that only look, beside others that write: nothing is made, migrated or changed.
+  static Result<Store> open_to_read(const std::filesystem::path& path);
   // $XDG_DATA_HOME/millrace/lab.db, or below $HOME/.local/share.
   static Result<std::filesystem::path> default_path();
 
@@ -74,6 +76,8 @@ class Store {
   Result<std::vector<RunSummary>> runs(const RunFilter& filter);  // newest first
   Result<std::vector<RunSummary>> runs(int limit) { return runs({.limit = limit}); }
   Result<RunSummary> run(int64_t id);
+  // By the first digits of its uid, eight at least: the name that it has in every database.
+  Result<int64_t> run_of_uid(std::string_view digits);
   // With all samples. Shares of ceilings are as they were stored.
   Result<std::vector<Row>> rows(int64_t run);
   Result<std::vector<Metric>> metrics(int64_t run);

@@ -56,7 +56,7 @@ Status write_facts(Query& insert, int64_t metric, const KernelFacts& k) {
   insert.bind(metric, k.key, k.numerics, k.layout, k.isa, finite(k.bytes), finite(k.macs),
               finite(k.gbps), finite(k.gflops), finite(k.floor_us), finite(k.floor_percent),
               finite(k.isa_percent), k.bound, k.ring_entries, finite(k.ring_bytes),
-              k.verified_whole, k.verified_sampled);
+              k.verified_whole, k.verified_sampled, k.verified_rows, k.witness);
   return insert.run();
 }
 
@@ -72,6 +72,8 @@ std::optional<KernelFacts> read_facts(const Query& q, int c) {
   out.ring_bytes = q.real(c++);
   out.verified_whole = q.integer(c++);
   out.verified_sampled = q.integer(c++);
+  out.verified_rows = q.integer(c++);
+  out.witness = q.text(c++);
   return out;
 }
 
@@ -92,7 +94,7 @@ constexpr const char* kMetrics =
     "SELECT m.id, s.kind, s.name, s.problem, s.variant, s.mode, s.n_lanes, m.name, m.unit,"
     " m.better, m.value, m.lo, m.hi, m.noise, k.key, k.numerics, k.layout, k.isa, k.bytes, k.macs,"
     " k.gbps, k.gflops, k.floor_us, k.floor_percent, k.isa_percent, k.bound, k.ring_entries,"
-    " k.ring_bytes, k.verified_whole, k.verified_sampled"
+    " k.ring_bytes, k.verified_whole, k.verified_sampled, k.verified_rows, k.witness"
     " FROM metrics m JOIN subjects s ON s.id = m.subject_id"
     " LEFT JOIN kernel_facts k ON k.metric_id = m.id WHERE m.run_id = ? ORDER BY m.id";
 
@@ -102,8 +104,9 @@ Status Store::insert_metrics(int64_t run, const std::vector<Metric>& metrics) {
   sqlite3* db = db_.get();
   Query metric(db, path_, "INSERT INTO metrics VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   Query sample(db, path_, "INSERT INTO samples VALUES(?, ?, ?, ?)");
-  Query facts(db, path_,
-              "INSERT INTO kernel_facts VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Query facts(
+      db, path_,
+      "INSERT INTO kernel_facts VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   Query name(db, path_, "INSERT OR IGNORE INTO run_names VALUES(?, ?)");
   Subjects subjects(db, path_);
   for (const Metric& m : metrics) {

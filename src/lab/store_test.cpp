@@ -39,6 +39,8 @@ class StoreTest : public testing::Test {
     row.bytes = 4612;
     row.samples_us.assign(n_samples, 1.25);
     row.twin_us.assign(n_samples, 1.5);
+    row.mount.checked.n_rows = 36;
+    row.witness = "plain";
     Row other = row;
     other.us = {-INFINITY, 2.0, INFINITY};
     other.variant = "avx512";
@@ -80,10 +82,33 @@ TEST_F(StoreTest, KeepsRunsRowsAndSamples) {
   EXPECT_EQ(row.samples_us, some_rows(20)[0].samples_us);
   EXPECT_EQ(row.twin_us, some_rows(20)[0].twin_us);
   EXPECT_EQ(row.us.hi, 1.1);
+  EXPECT_EQ(row.mount.checked.n_rows, 36u);
+  EXPECT_EQ(row.witness, "plain");
   EXPECT_EQ(row.bytes, 4612);
   EXPECT_TRUE(std::isinf(row.noise));
   EXPECT_FALSE((*rows)[1].us.finite());
   EXPECT_EQ(store->rows(99).status().code(), Code::not_found);
+}
+
+TEST_F(StoreTest, WhatAGpuSaidOfItsRoundsIsKeptBesideItsRow) {
+  auto store = Store::open(file);
+  ASSERT_TRUE(store.ok());
+  const int64_t id = store->begin_run(head()).value();
+  std::vector<Row> rows = some_rows(3);
+  rows[0].sm_mhz = {1980, 1975, 1980};
+  rows[0].power_w = {401, 402, 403};
+  rows[0].clock_reasons = {4, 4, 64};
+  ASSERT_TRUE(store->add_rows(id, rows).ok());
+  ASSERT_TRUE(store->end_run(id, "done").ok());
+  const auto metrics = store->metrics(id).value();
+  ASSERT_EQ(metrics.size(), 5u);
+  EXPECT_EQ(metrics[2].name, "power");
+  EXPECT_EQ(metrics[2].samples, rows[0].power_w);
+  EXPECT_EQ(metrics[3].name, "clock_reasons");
+  EXPECT_EQ(metrics[3].samples[2], 64);
+  EXPECT_EQ(metrics[3].subject, metrics[0].subject);
+  EXPECT_EQ(store->rows(id)->size(), 2u);
+  EXPECT_EQ(store->problem_of(id).value(), "");
 }
 
 TEST_F(StoreTest, WhatIsToBeReadIsNotMade) {

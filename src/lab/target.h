@@ -15,6 +15,7 @@
 #include "lab/ring_check.h"
 #include "machine/ceilings.h"
 #include "machine/machine.h"
+#include "machine/nvml.h"
 
 namespace millrace::lab {
 
@@ -57,6 +58,8 @@ class Rig {
   // drawn at random, the workspace does; after it, outputs must hold the bits verified for what lay
   // in their entries.
   virtual Result<double> time_us(size_t variant, std::string_view mode) = 0;
+  // The processors' clock during the last sample, as the device itself counts; 0: not known.
+  virtual double sm_mhz() const { return 0; }
 };
 
 struct MountOptions {
@@ -79,6 +82,9 @@ class Target {
   // What the ceilings that bound such a case are at this moment, to pair with samples taken next to
   // it. Null where a target's ceilings do not move.
   virtual std::optional<Roof> probe_roof(const Floor& /*of*/) { return std::nullopt; }
+  // What the device draws and what holds its clocks back, at the end of a round. Null where nobody
+  // tells.
+  virtual std::optional<GpuLoad> load() { return std::nullopt; }
   // Builds what the case needs, runs every variant over it and verifies the results. How much of
   // them is compared follows from the case alone (lab/ring_check.h).
   virtual Result<std::unique_ptr<Rig>> mount(const Op& op, const Case& problem,

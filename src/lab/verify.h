@@ -29,8 +29,8 @@ bool takes(const Variant& variant, Instance& instance);
 
 Status check_conformance(const Trial& trial);
 Status check_promise1(const Trial& trial);
-// A timed case: the whole batch is computed, and its first and last row are compared with the
-// reference and the witness.
+// A timed case: the whole batch is computed and compared with another variant of the class where it
+// has no witness, and its first and last row are compared with the reference and the witness.
 Status check_timed(const Trial& trial);
 
 }  // namespace millrace::lab

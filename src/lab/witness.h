@@ -4,7 +4,8 @@
 // catches a witness that is wrong itself.
 //
 // Classes without a witness: cuda.matmul.bf16 and cuda.attention.mma256, since what a tensor core
-// does inside a step is not written down (the first has three variants that witness each other);
+// does inside a step is not written down (the first has variants that witness each other, for block
+// formats one whose weights were dequantised at load);
 // cuda.attention.chunk256.
 #pragma once
 

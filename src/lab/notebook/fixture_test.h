@@ -23,7 +23,7 @@ class NotebookFixture : public testing::Test {
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) / fmt::format("millrace_notebook_{}", getpid());
   const std::filesystem::path file = folder / "lab.db";
-  const Machine machine = test_machine();
+  Machine machine = test_machine();
 
   void SetUp() override { std::filesystem::create_directories(folder); }
   void TearDown() override { std::filesystem::remove_all(folder); }

@@ -103,6 +103,20 @@ Status Notebook::set_post_state(int64_t id, std::string_view state) {
   return transaction.commit();
 }
 
+Status Notebook::set_post_text(int64_t id, const std::string& title, const std::string& body) {
+  MILLRACE_ASSIGN(Post changed, post(id));
+  changed.title = title;
+  changed.body = body;
+  MILLRACE_TRY(check(changed));
+  Transaction transaction(store_.connection(), store_.path());
+  MILLRACE_TRY(transaction.begin());
+  Query update(store_.connection(), store_.path(),
+               "UPDATE posts SET title = ?, body = ? WHERE id = ?");
+  MILLRACE_TRY(update.bind(title, body, id).run());
+  MILLRACE_TRY(add_event("post.changed", {"post", id}, title));
+  return transaction.commit();
+}
+
 Result<Hypothesis> Notebook::hypothesis(int64_t id) {
   return read_one<Hypothesis>(store_, kHypothesisColumns, {"hyp", id});
 }
@@ -118,18 +132,32 @@ Result<Learning> Notebook::learning(int64_t id) {
 Result<Post> Notebook::post(int64_t id) {
   return read_one<Post>(store_, kPostColumns, {"post", id});
 }
+Result<Post> Notebook::post_named(const std::string& slug) {
+  MILLRACE_ASSIGN(auto found,
+                  read_all<Post>(store_, select(kPostColumns, "posts", "WHERE slug = ?"), slug));
+  if (found.empty())
+    return error(Code::not_found, "no post '{}' in {}", printable(slug, 100), store_.path());
+  return std::move(found.front());
+}
 Result<Claim> Notebook::claim(int64_t id) {
   return read_one<Claim>(store_, kClaimColumns, {"claim", id});
 }
 
-Result<std::vector<HypothesisLine>> Notebook::hypotheses(int64_t before, int limit) {
+// What the newest verdict says; without one, whether there is a run.
+#define MILLRACE_STATUS                                                                 \
+  " coalesce((SELECT outcome FROM verdicts WHERE hypothesis_id = h.id ORDER BY id DESC" \
+  "  LIMIT 1), CASE WHEN EXISTS (SELECT 1 FROM experiments e JOIN runs r"               \
+  "  ON r.experiment_id = e.id WHERE e.hypothesis_id = h.id) THEN 'testing' ELSE 'open' END)"
+
+Result<std::vector<HypothesisLine>> Notebook::hypotheses(int64_t before, int limit,
+                                                         std::string_view status) {
   Query query(store_.connection(), store_.path(),
-              "SELECT h.id, h.created, h.text, h.origin,"
-              " (SELECT outcome FROM verdicts WHERE hypothesis_id = h.id ORDER BY id DESC LIMIT 1),"
-              " (SELECT count(*) FROM experiments e JOIN runs r ON r.experiment_id = e.id"
-              "  WHERE e.hypothesis_id = h.id)"
-              " FROM hypotheses h WHERE h.id < ? ORDER BY h.id DESC LIMIT ?");
-  query.bind(or_all(before), limit);
+              "SELECT h.id, h.created, h.text, h.origin," MILLRACE_STATUS
+              " AS status, (SELECT count(*) FROM experiments e JOIN runs r"
+              "  ON r.experiment_id = e.id WHERE e.hypothesis_id = h.id)"
+              " FROM hypotheses h WHERE h.id < ?1 AND (?3 = '' OR status = ?3)"
+              " ORDER BY h.id DESC LIMIT ?2");
+  query.bind(or_all(before), limit, status);
   std::vector<HypothesisLine> out;
   for (;;) {
     MILLRACE_ASSIGN(const bool more, query.step());
@@ -139,9 +167,26 @@ Result<std::vector<HypothesisLine>> Notebook::hypotheses(int64_t before, int lim
     line.created = query.text(1);
     line.text = query.text(2);
     line.origin = query.text(3);
+    line.status = query.text(4);
     line.n_runs = query.integer(5);
-    line.status = !query.is_null(4) ? query.text(4) : line.n_runs > 0 ? "testing" : "open";
   }
+}
+
+Result<std::map<std::string, int64_t>> Notebook::count_hypotheses() {
+  Query query(store_.connection(), store_.path(),
+              "SELECT" MILLRACE_STATUS " AS status, count(*) FROM hypotheses h GROUP BY status");
+  std::map<std::string, int64_t> out;
+  for (;;) {
+    MILLRACE_ASSIGN(const bool more, query.step());
+    if (!more) return out;
+    out[query.text(0)] = query.integer(1);
+  }
+}
+
+Result<std::vector<Experiment>> Notebook::experiments(int64_t before, int limit) {
+  return read_all<Experiment>(
+      store_, select(kExperimentColumns, "experiments", "WHERE id < ? ORDER BY id DESC LIMIT ?"),
+      or_all(before), limit);
 }
 
 Result<std::vector<Learning>> Notebook::learnings(int64_t before, int limit) {
@@ -193,6 +238,12 @@ Result<std::vector<Event>> Notebook::newest_events(int limit) {
       read_all<Event>(store_, select(kEventColumns, "events", "ORDER BY seq DESC LIMIT ?"), limit);
   if (out.ok()) std::reverse(out->begin(), out->end());
   return out;
+}
+
+Result<std::vector<Event>> Notebook::events_before(int64_t seq, int limit) {
+  return read_all<Event>(store_,
+                         select(kEventColumns, "events", "WHERE seq < ? ORDER BY seq DESC LIMIT ?"),
+                         or_all(seq), limit);
 }
 
 // Newest first, over all experiments of that role.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,11 +58,13 @@ class Notebook {
   Result<int64_t> add(const Edge& edge);
   Result<int64_t> add(const Post& post);
   Status set_post_state(int64_t post, std::string_view state);
+  // Of a post, title and body may change; its short name does not.
+  Status set_post_text(int64_t post, const std::string& title, const std::string& body);
   // Value, unit and conditions are computed from the run; an error where it is no evidence.
   Result<int64_t> add(const Claim& claim);
 
-  // Judges the newest run of the hypothesis (or this one) and stores the verdict; the same verdict
-  // on the same runs is stored once.
+  // Judges the newest run of the hypothesis (or this one) and stores the verdict, after that of
+  // every other run made for it that has none; the same verdict on the same runs is stored once.
   struct Judged {
     Verdict verdict;
     Judgement judgement;
@@ -75,9 +78,15 @@ class Notebook {
   Result<Verdict> verdict(int64_t id);
   Result<Learning> learning(int64_t id);
   Result<Post> post(int64_t id);
+  Result<Post> post_named(const std::string& slug);
   Result<Claim> claim(int64_t id);
 
-  Result<std::vector<HypothesisLine>> hypotheses(int64_t before, int limit);  // newest first
+  // Newest first; all of them, or those of one status.
+  Result<std::vector<HypothesisLine>> hypotheses(int64_t before, int limit,
+                                                 std::string_view status = "");
+  // How many hypotheses have each status.
+  Result<std::map<std::string, int64_t>> count_hypotheses();
+  Result<std::vector<Experiment>> experiments(int64_t before, int limit);  // newest first
   Result<std::vector<Learning>> learnings(int64_t before, int limit);
   Result<std::vector<Post>> posts(int64_t before, int limit);
   Result<std::vector<Experiment>> experiments_of(int64_t hypothesis);
@@ -86,9 +95,10 @@ class Notebook {
   Result<std::vector<Claim>> claims_of(int64_t post);
   Result<std::vector<RunSummary>> runs_of(int64_t hypothesis, std::string_view role);
   Result<std::vector<Edge>> edges_at(const NodeRef& node);
-  Result<std::vector<Edge>> edges(int64_t after, int limit);    // by id
-  Result<std::vector<Event>> events(int64_t after, int limit);  // by number
-  Result<std::vector<Event>> newest_events(int limit);          // oldest of them first
+  Result<std::vector<Edge>> edges(int64_t after, int limit);         // by id
+  Result<std::vector<Event>> events(int64_t after, int limit);       // by number
+  Result<std::vector<Event>> newest_events(int limit);               // oldest of them first
+  Result<std::vector<Event>> events_before(int64_t seq, int limit);  // newest first
 
   Result<Evidence> evidence_of(const Verdict& verdict);
   Result<LearningState> state_of(const Learning& learning, const Machine& machine);
@@ -112,6 +122,9 @@ class Notebook {
   Result<std::optional<int64_t>> baseline_of(const Hypothesis& hypothesis);
   Result<Judgement> judge_runs(const Hypothesis& hypothesis, int64_t run,
                                std::optional<int64_t> baseline);
+  Result<Verdict> keep_verdict(int64_t hypothesis, int64_t run, std::optional<int64_t> baseline,
+                               const Judgement& judgement);
+  Status judge_the_rest(const Hypothesis& hypothesis, int64_t but, std::optional<int64_t> baseline);
   Status add_verdict_edge(const Verdict& verdict);
   Result<Strength> strength_of(int64_t hypothesis);
   Result<double> value_of(const Claim& claim);

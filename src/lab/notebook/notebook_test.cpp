@@ -111,6 +111,24 @@ TEST_F(NotebookTest, RunsAreComparedWithABaseline) {
             "contradicted");
 }
 
+// Who repeats a run until it suits, and asks about that one alone, has all of them judged.
+TEST_F(NotebookTest, NoRunOfAHypothesisIsLeftOut) {
+  Notebook notebook = open();
+  const int64_t h = notebook.add(hypothesis("-10%")).value();
+  add_run(notebook, {metric("avx2", 10), metric("avx512", 10)}, h);
+  add_run(notebook, {metric("avx2", 10)}, h);  // nothing to judge in it
+  const int64_t suits = add_run(notebook, {metric("avx2", 10), metric("avx512", 8)}, h);
+  add_run(notebook, {metric("avx2", 10), metric("avx512", 11)}, h);
+  EXPECT_EQ(notebook.give_verdict(h, suits)->verdict.outcome, "supported");
+  ASSERT_EQ(notebook.verdicts_of(h)->size(), 3u);
+  EXPECT_EQ(notebook.verdicts_of(h)->back().run, suits);
+  ASSERT_TRUE(notebook.learn(h, "It suits.").ok());
+  const Strength strength = notebook.state_of(notebook.learning(1).value(), machine)->strength;
+  EXPECT_EQ(strength.n_supporting, 1);
+  EXPECT_EQ(strength.n_refuting, 2);
+  EXPECT_EQ(strength.name, "contradicted");
+}
+
 TEST_F(NotebookTest, OnlyAWholeRunOfTheHypothesisIsEvidence) {
   Notebook notebook = open();
   const std::vector<Metric> metrics = {metric("avx2", 10), metric("avx512", 8)};

@@ -1,10 +1,12 @@
 // A hundred thousand runs, and every question that a page or a command asks of them in less than a
 // tenth of a second.
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "lab/notebook/fixture_test.h"
 #include "lab/notebook/graph.h"
+#include "lab/page/documents.h"
 
 namespace millrace::lab {
 namespace {
@@ -24,7 +26,7 @@ CREATE TEMP TABLE n(i INTEGER PRIMARY KEY);
 WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < {0}) INSERT INTO n SELECT i FROM c;
 INSERT INTO hypotheses(id, created, text, rationale, metric, direction, size, kind, name, problem, mode,
     variant_a, variant_b)
-  SELECT i, '2026-01-01T00:00:00Z', 'hypothesis ' || i, '', 'time', 'down', -0.1, '', 'op' || i % 20, '', '',
+  SELECT i, '2026-01-01T00:00:00Z', 'hypothesis ' || i, '', 'time', 'down', -0.1, '', 'op' || (i % 20), '', '',
     'avx2', 'avx512' FROM n WHERE i <= {0} / 10;
 INSERT INTO experiments(id, created, hypothesis_id, role, command)
   SELECT id, created, id, 'candidate', 'bench' FROM hypotheses;
@@ -34,11 +36,11 @@ INSERT INTO runs(id, kind, started, ended, state, device, machine, build_commit,
 INSERT INTO run_details SELECT i, printf('%1200s', ''), printf('%800s', '') FROM n;
 INSERT INTO run_names SELECT 'op' || CASE WHEN i = 7 THEN 'rare' ELSE i % 20 END, i FROM n;
 INSERT INTO subjects(id, kind, name, problem, variant, mode, n_lanes)
-  SELECT i, 'op', 'op' || i % 20, 'case' || i, 'avx2', 'cold', 2 FROM n WHERE i <= 4000;
+  SELECT i, 'op', 'op' || ((i - 1) / 200), 'case' || i, 'avx2', 'cold', 2 FROM n WHERE i <= 4000;
 INSERT INTO metrics(id, run_id, subject_id, name, unit, better, value, lo, hi, noise)
-  SELECT 4 * i + k, i, 1 + (4 * i + k) % 4000, 'time', 'us', 'lower', 10, 9, 11, 0.01
+  SELECT 4 * i + k, i, 1 + 200 * (i % 20) + (4 * (i / 20) + k) % 200, 'time', 'us', 'lower', 10, 9, 11, 0.01
   FROM n, (SELECT 0 k UNION SELECT 1 UNION SELECT 2 UNION SELECT 3);
-INSERT INTO kernel_facts SELECT id, 'key', 'n', 'l', 'avx2', 1, 1, 1, 1, 1, 1, 1, 'bytes', 1, 1, 1, 1 FROM metrics;
+INSERT INTO kernel_facts SELECT id, 'key', 'n', 'l', 'avx2', 1, 1, 1, 1, 1, 1, 1, 'bytes', 1, 1, 1, 1, 1, 'plain' FROM metrics;
 INSERT INTO samples SELECT m.id, 0, n.i, 10 + n.i FROM metrics m, n WHERE n.i <= 11;
 UPDATE runs SET digest = 'x';
 INSERT INTO verdicts(id, created, hypothesis_id, run_id, outcome, method, json)
@@ -65,6 +67,49 @@ COMMIT;)sql",
     }
     EXPECT_LT(best_ms, kMostMs) << what;
     fmt::print("{:>8.2f} ms  {}\n", best_ms, what);
+  }
+
+  // Every document of the page, with the filters that find nothing and so look longest.
+  void ask_page(Notebook& notebook) {
+    for (const std::string path : {"overview",
+                                   "runs",
+                                   "runs?name=op3&limit=500",
+                                   "run/50000",
+                                   "samples/50000",
+                                   "results",
+                                   "results?limit=1000",
+                                   "results?before=200000",
+                                   "results?name=op3&metric=time",
+                                   "results?name=op3&metric=none",
+                                   "results?metric=none",
+                                   "results?name=op3&variant=avx2",
+                                   "results?name=op3&variant=none",
+                                   "results?problem=case77*",
+                                   "results?mode=no*",
+                                   "results?mode=cold",
+                                   "results?metric=time&variant=avx*",
+                                   "results?subject=77&metric=time&limit=300",
+                                   "names",
+                                   "subjects?name=op3&limit=1000",
+                                   "experiments",
+                                   "hypotheses",
+                                   "hypotheses?status=refuted",
+                                   "hypothesis/500",
+                                   "learnings",
+                                   "graph",
+                                   "graph?around=hyp:500",
+                                   "events",
+                                   "events?before=50000",
+                                   "posts"}) {
+      const size_t query = std::min(path.find('?'), path.size());
+      const auto params =
+          Params::parse(std::string_view(path).substr(std::min(query + 1, path.size())));
+      ask(path.c_str(), [&] {
+        const auto found = read_document(notebook, machine, path.substr(0, query), params.value());
+        if (!found.ok()) fmt::print("{}\n", found.status().message());
+        return found.ok();
+      });
+    }
   }
 };
 
@@ -100,6 +145,7 @@ TEST_F(NotebookFullScale, AHundredThousandRunsAnswerAtOnce) {
       [&] { return read_graph(n, {}, 200, machine)->edges.size() == 200; });
   ask("newest 50 events", [&] { return n.newest_events(50)->size() == 50; });
   ask("events after one", [&] { return n.events(kRuns / 2, 50)->size() == 50; });
+  ask_page(n);
   ask("store a whole run", [&] {
     return add_run(n, {metric("avx2", 10), metric("avx512", 8)}) > 0;
   });

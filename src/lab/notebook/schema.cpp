@@ -47,7 +47,8 @@ CREATE TABLE kernel_facts(
   metric_id INTEGER PRIMARY KEY REFERENCES metrics(id), key TEXT NOT NULL, numerics TEXT NOT NULL,
   layout TEXT NOT NULL, isa TEXT NOT NULL, bytes REAL, macs REAL, gbps REAL, gflops REAL,
   floor_us REAL, floor_percent REAL, isa_percent REAL, bound TEXT, ring_entries INTEGER,
-  ring_bytes REAL, verified_whole INTEGER, verified_sampled INTEGER);
+  ring_bytes REAL, verified_whole INTEGER, verified_sampled INTEGER,
+  verified_rows INTEGER NOT NULL DEFAULT 0, witness TEXT NOT NULL DEFAULT '');
 )sql";
 
 // What people and agents think about them.
@@ -225,7 +226,7 @@ INSERT INTO metrics
 INSERT OR IGNORE INTO run_names SELECT op, run_id FROM old_results;
 INSERT INTO kernel_facts
   SELECT id, key, numerics, layout, isa, bytes, macs, gbps, gflops, floor_us, floor_percent,
-    isa_percent, bound, ring_entries, ring_bytes, verified_whole, verified_sampled
+    isa_percent, bound, ring_entries, ring_bytes, verified_whole, verified_sampled, 0, ''
   FROM old_results;
 INSERT INTO samples SELECT result_id, twin, round, us FROM old_samples;
 )sql";
@@ -234,6 +235,13 @@ DROP TABLE old_samples;
 DROP TABLE old_results;
 DROP TABLE old_ceilings;
 DROP TABLE old_runs;
+)sql";
+
+// Schema 2 did not keep how many rows were compared, nor whose bits they have.
+constexpr const char* kFromSchema2 = R"sql(
+ALTER TABLE kernel_facts ADD COLUMN verified_rows INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE kernel_facts ADD COLUMN witness TEXT NOT NULL DEFAULT '';
+PRAGMA user_version = 3;
 )sql";
 
 // What was copied is as much as there was.
@@ -279,6 +287,10 @@ Result<bool> migrate(sqlite3* db, std::string_view path) {
   // Inside the transaction: another process may have done it meanwhile.
   MILLRACE_ASSIGN(const int64_t version, integer_of(db, path, "PRAGMA user_version"));
   if (version == kSchema) return false;
+  if (version == 2) {
+    MILLRACE_TRY(execute(db, path, kFromSchema2));
+    return true;
+  }
   if (version == 1) MILLRACE_TRY(execute(db, path, kSetAside));
   MILLRACE_TRY(execute(db, path, kRunTables));
   MILLRACE_TRY(execute(db, path, kNotebookTables));

@@ -11,7 +11,7 @@ struct sqlite3;
 
 namespace millrace::lab {
 
-inline constexpr int kSchema = 2;
+inline constexpr int kSchema = 3;
 inline constexpr int kApplication = 0x4d696c6c;  // "Mill": what `file` knows it by
 
 struct FileState {

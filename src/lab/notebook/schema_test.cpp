@@ -73,6 +73,22 @@ TEST_F(SchemaTest, ADatabaseOfSchema1LosesNothing) {
   }
 }
 
+// As a file of schema 2: without the columns that came later.
+TEST_F(SchemaTest, ADatabaseOfSchema2KeepsItsRunsAndTheirDigests) {
+  int64_t run = 0;
+  {
+    Notebook notebook = open();
+    run = add_run(notebook, {metric("avx2", 5)});
+  }
+  ASSERT_EQ(sql("ALTER TABLE kernel_facts DROP COLUMN verified_rows;"
+                "ALTER TABLE kernel_facts DROP COLUMN witness; PRAGMA user_version = 2"),
+            "");
+  for (int time = 0; time < 2; ++time) {
+    Notebook notebook = open();
+    EXPECT_EQ(notebook.store().problem_of(run).value(), "");
+  }
+}
+
 TEST_F(SchemaTest, RowsOfSchema1ThatBelongToNothingStopTheMigration) {
   ASSERT_EQ(sql(kSchema1), "");
   ASSERT_EQ(

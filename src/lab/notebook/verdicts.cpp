@@ -75,33 +75,56 @@ Status Notebook::add_verdict_edge(const Verdict& v) {
   return insert(edge).status();
 }
 
-Result<Notebook::Judged> Notebook::give_verdict(int64_t id, std::optional<int64_t> wanted) {
-  MILLRACE_ASSIGN(const Hypothesis h, hypothesis(id));
-  MILLRACE_ASSIGN(const int64_t run, run_to_judge(h, wanted));
-  MILLRACE_ASSIGN(const auto baseline, baseline_of(h));
-  Judged out;
-  MILLRACE_ASSIGN(out.judgement, judge_runs(h, run, baseline));
-  Verdict& v = out.verdict;
-  v.hypothesis = id;
+// Stored once, however often it is asked for.
+Result<Verdict> Notebook::keep_verdict(int64_t hypothesis, int64_t run,
+                                       std::optional<int64_t> baseline,
+                                       const Judgement& judgement) {
+  Verdict v;
+  v.hypothesis = hypothesis;
   v.run = run;
   v.baseline_run = baseline;
-  v.outcome = out.judgement.outcome;
+  v.outcome = judgement.outcome;
   v.method = kJudgeMethod;
-  v.json = to_json_text(out.judgement);
-  MILLRACE_ASSIGN(const auto before, verdicts_of(id));
+  v.json = to_json_text(judgement);
+  MILLRACE_ASSIGN(const auto before, verdicts_of(hypothesis));
   for (const Verdict& old : before)
     if (old.run == run && old.baseline_run == baseline && old.method == v.method &&
-        old.json == v.json) {
-      v = old;
-      return out;
-    }
+        old.json == v.json)
+      return old;
   Transaction transaction(store_.connection(), store_.path());
   MILLRACE_TRY(transaction.begin());
   MILLRACE_ASSIGN(v.id, insert(v));
   MILLRACE_TRY(add_verdict_edge(v));
   MILLRACE_TRY(add_event("verdict.given", {"verdict", v.id}, v.outcome));
   MILLRACE_TRY(transaction.commit());
-  MILLRACE_ASSIGN(v, verdict(v.id));
+  return verdict(v.id);
+}
+
+// Every run that was made for the hypothesis counts, also one that nobody asked about: else who
+// repeats a run until it suits has one verdict, and that one suits.
+Status Notebook::judge_the_rest(const Hypothesis& h, int64_t but, std::optional<int64_t> baseline) {
+  MILLRACE_ASSIGN(auto runs, runs_of(h.id, "candidate"));
+  MILLRACE_ASSIGN(const auto verdicts, verdicts_of(h.id));
+  std::reverse(runs.begin(), runs.end());  // oldest first
+  for (const RunSummary& run : runs) {
+    const bool is_judged = std::any_of(verdicts.begin(), verdicts.end(),
+                                       [&](const Verdict& v) { return v.run == run.id; });
+    if (run.id == but || run.state != "done" || is_judged) continue;
+    const auto judgement = judge_runs(h, run.id, baseline);
+    if (!judgement.ok()) continue;  // it measured something else, or was changed
+    MILLRACE_TRY(keep_verdict(h.id, run.id, baseline, judgement.value()).status());
+  }
+  return {};
+}
+
+Result<Notebook::Judged> Notebook::give_verdict(int64_t id, std::optional<int64_t> wanted) {
+  MILLRACE_ASSIGN(const Hypothesis h, hypothesis(id));
+  MILLRACE_ASSIGN(const int64_t run, run_to_judge(h, wanted));
+  MILLRACE_ASSIGN(const auto baseline, baseline_of(h));
+  Judged out;
+  MILLRACE_ASSIGN(out.judgement, judge_runs(h, run, baseline));
+  MILLRACE_TRY(judge_the_rest(h, run, baseline));
+  MILLRACE_ASSIGN(out.verdict, keep_verdict(id, run, baseline, out.judgement));
   return out;
 }
 
