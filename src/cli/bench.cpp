@@ -8,6 +8,7 @@
 #include "cli/bench_chain.h"
 #include "cli/bench_model.h"
 #include "cli/bench_ops.h"
+#include "cli/bench_self.h"
 #include "cli/bench_serve.h"
 #include "cli/bench_trace.h"
 #include "cli/commands.h"
@@ -30,9 +31,9 @@ struct Options {
   std::vector<std::string> compare;
   BenchModelOptions model;
   std::string url;
-  int threads = 0;
+  int threads = 0, n_twins = 0;
   double seconds = 0;
-  bool json = false, quick = false, list = false, chain = false;
+  bool json = false, quick = false, list = false, chain = false, spin = false;
 
   bool compares_variants() const { return !compare.empty(); }
 };
@@ -307,8 +308,19 @@ int bench_server(const Options& options) {
   return bench_serve(out);
 }
 
+BenchSelfOptions self_options(const Options& options) {
+  return {.device = options.device,
+          .threads = options.threads,
+          .seconds = options.seconds,
+          .json = options.json,
+          .recording = options.recording};
+}
+
 int run_bench(Options& options) {
   if (options.chain) return bench_chain(options.recording, options.json);
+  if (options.spin) return bench_spin(self_options(options));
+  if (options.n_twins > 0)
+    return bench_twins(self_options(options), options.filter, options.n_twins);
   if (is_server(options)) return bench_server(options);
   if (!options.url.empty())
     return fail(error(Code::invalid_argument, "--url belongs to millrace bench serve"));
@@ -426,6 +438,22 @@ void add_bench(App& app, const Recording& recording) {
        {"op", "--case", "--variant", "--compare", "--device", "--threads", "--seconds",
         "--write-profile", "--quick", "--list", "--model", "--url"})
     chain.excludes(command.find(other));
+  Option spin =
+      command.flag("--spin", options->spin,
+                   "Time a kernel that spins 10 us by the device's own clock, an empty one "
+                   "and one that takes 3 % longer: what the harness itself reads");
+  Option twins = command
+                     .option("--compare-twin", options->n_twins,
+                             "Compare one variant with itself N times and count how often a "
+                             "difference is called")
+                     .range(1, 1000000);
+  for (const char* other :
+       {"--compare", "--write-profile", "--quick", "--list", "--model", "--url", "--chain"}) {
+    spin.excludes(command.find(other));
+    twins.excludes(command.find(other));
+  }
+  for (const char* other : {"op", "--case", "--variant", "--compare-twin"})
+    spin.excludes(command.find(other));
   command.runs([options, recording] {
     const Status status = check_experiment(*options, recording);
     return status.ok() ? run_bench(*options) : fail(status);

@@ -3,56 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/progress.h"
+#include "base/utf8.h"
 #include "cli/bench_steps.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/model_session.h"
+#include "lab/model_bench.h"
+#include "lab/report.h"
+#include "lab/target.h"
 #include "machine/ceilings.h"
 
 namespace millrace::cli {
 namespace {
-
-// Best and median of the repeats: the machine is rarely quiet, and the best is what it can do.
-struct Times {
-  std::vector<double> seconds;
-
-  double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
-  double median() const {
-    std::vector<double> sorted = seconds;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2];
-  }
-};
-
-struct Timing {
-  std::string what;  // prefill or decode
-  int64_t n_tokens = 0, context = 0;
-  double n_bytes = 0;  // read at least, where that is the bound
-  Times times = {};
-  // The least that each repeat could have taken by its bytes, at the bandwidth that the bare loop
-  // had between its own steps: where others share the host, that moves by half within a second.
-  Times floors = {};
-
-  double tokens_per_s() const { return static_cast<double>(n_tokens) / times.best(); }
-  double gbps() const { return n_bytes * 1e-9 / times.best(); }
-  bool has_floor() const { return !floors.seconds.empty(); }  // prefill is bound by arithmetic
-  double floor_share() const {
-    Times shares;
-    for (size_t i = 0; i < floors.seconds.size(); ++i)
-      shares.seconds.push_back(floors.seconds[i] / times.seconds[i]);
-    return shares.median();
-  }
-};
-
-template <class Body>
-Result<double> seconds_of(Body&& body) {
-  const int64_t start_ns = now_ns();
-  MILLRACE_TRY(body());
-  return static_cast<double>(now_ns() - start_ns) * 1e-9;
-}
 
 // Proportional set size: memory shared with others counts by its share.
 size_t pss_bytes() {
@@ -62,154 +30,108 @@ size_t pss_bytes() {
   return 0;
 }
 
-// Decoded between two looks at what the memory gives.
-constexpr int64_t kTokensAProbe = 8;
+struct Report {
+  std::vector<lab::ModelRow> rows;
+  Machine machine;
+  double load_s = 0, first_token_s = 0;
+  lab::Roof before, after;  // of as many lanes as ran
+  size_t pss_bytes = 0, weight_bytes = 0, token_weight_bytes = 0, llc_bytes = 0;
+  int n_lanes = 0;
+  int64_t n_witness_steps = 0;
+  std::string model, noise, fingerprint, gpu, witness;
 
-class Bench {
- public:
-  Bench(Engine& engine, int seq, const BenchModelOptions& options, CeilingProbe& probe)
-      : engine_(engine),
-        seq_(seq),
-        options_(options),
-        probe_(probe),
-        tokens_(random_tokens(engine.n_ctx(), engine.config().n_vocab)) {}
-
-  Result<Timing> prefill(int64_t n) {
-    Timing row{.what = "prefill", .n_tokens = n};
-    for (int i = 0; i <= options_.repeats; ++i) {
-      MILLRACE_TRY(restart());
-      MILLRACE_ASSIGN(const double s, seconds_of([&] { return compute_first(n); }));
-      if (i > 0) row.times.seconds.push_back(s);  // the first warms up
-    }
-    return row;
+  bool weights_fit_cache() const { return weight_bytes <= llc_bytes; }
+  double read_gbps() const { return std::max(before.read_gbps, after.read_gbps); }
+  size_t n_steps() const {
+    size_t n = 0;
+    for (const lab::ModelRow& row : rows) n += row.hashes.size();
+    return n;
   }
-
-  Result<Timing> decode(int64_t context) {
-    Timing row{.what = "decode",
-               .n_tokens = options_.n_decode,
-               .context = context,
-               .n_bytes = bytes_read(context, options_.n_decode)};
-    for (int i = 0; i < options_.repeats; ++i) {
-      MILLRACE_TRY(restart());
-      MILLRACE_TRY(compute_first(context));
-      MILLRACE_ASSIGN(const Decoded decoded, decode_all(context));
-      row.times.seconds.push_back(decoded.seconds);
-      if (decoded.floor_s > 0) row.floors.seconds.push_back(decoded.floor_s);
-    }
-    return row;
-  }
-
- private:
-  struct Decoded {
-    double seconds = 0, floor_s = 0;
-  };
-
-  Status restart() {
-    engine_.close(seq_);
-    MILLRACE_ASSIGN(seq_, engine_.open());
-    return {};
-  }
-  Status compute_first(int64_t n) {
-    if (n == 0) return {};
-    MILLRACE_TRY(compute(engine_, seq_, std::span(tokens_).first(static_cast<size_t>(n))));
-    return engine_.logits(0).status();  // a GPU is waited for
-  }
-
-  Result<Decoded> decode_all(int64_t context) {
-    Decoded out;
-    for (int64_t i = 0; i < options_.n_decode; i += kTokensAProbe) {
-      const int64_t n = std::min(kTokensAProbe, options_.n_decode - i);
-      MILLRACE_ASSIGN(const double s, seconds_of([&] { return decode_steps(context + i, n); }));
-      out.seconds += s;
-      if (options_.device == "cuda") continue;           // its memory is not what the probe reads
-      const double gbps = probe_.now({}).read_gbps_all;  // 0 where memory is short
-      if (gbps > 0) out.floor_s += bytes_read(context + i, n) / (gbps * 1e9);
-    }
-    return out;
-  }
-
-  Status decode_steps(int64_t context, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      const auto at = static_cast<size_t>(context + i);
-      MILLRACE_TRY(engine_.step({.seq = seq_, .tokens = {&tokens_[at], 1}}));
-      MILLRACE_TRY(engine_.logits(0).status());  // a GPU is waited for
-    }
-    return {};
-  }
-
-  // Every weight that a token uses, and the KV of all tokens before.
-  double bytes_read(int64_t context, int64_t n) const {
-    const int64_t kv = kv_bytes_per_token(engine_.config(), DType::f16);
-    const int64_t kv_tokens = n * context + n * (n + 1) / 2;
-    return static_cast<double>(n) * static_cast<double>(engine_.network().weight_bytes_of_a_row()) +
-           static_cast<double>(kv_tokens * kv);
-  }
-
-  Engine& engine_;
-  int seq_;
-  const BenchModelOptions& options_;
-  CeilingProbe& probe_;
-  const std::vector<int32_t> tokens_;
 };
 
-void print_row(const Timing& row) {
-  fmt::print("{:<8} {:>6} {:>8} {:>10.1f} {:>10.1f}", row.what, row.n_tokens, row.context,
-             row.tokens_per_s(), static_cast<double>(row.n_tokens) / row.times.median());
-  if (row.n_bytes > 0) fmt::print(" {:>8.1f}", row.gbps());
-  if (row.has_floor()) fmt::print(" {:>8.0f} %", 100 * row.floor_share());
+// Both of one denominator: the median floor of the row's rounds.
+double share(const lab::ModelRow& row, double rate) {
+  return rate / row.floor_rate();
+}
+double gbps(const lab::ModelRow& row) {
+  return row.n_bytes * 1e-9 / lab::median(row.seconds);
+}
+double best(const lab::Metric& rate) {
+  return *std::max_element(rate.samples.begin(), rate.samples.end());
+}
+
+void print_row(const lab::ModelRow& row) {
+  const lab::Metric rate = row.rate();
+  fmt::print("{:<8} {:>6} {:>8} {:>10.1f} {:>10.1f} {:>6}",
+             row.work.is_decode ? "decode" : "prefill", row.work.n_tokens, row.work.context,
+             best(rate), rate.value.mid,
+             std::isfinite(rate.noise) ? fmt::format("{:.1f}", 100 * rate.noise) : "?");
+  if (row.n_bytes > 0) fmt::print(" {:>8.1f}", gbps(row));
+  if (row.has_floor())
+    fmt::print(" {:>8.1f} {:>6.1f} {:>8.1f}", row.floor_rate(), 100 * share(row, best(rate)),
+               100 * share(row, rate.value.mid));
   fmt::print("\n");
 }
 
-nlohmann::json to_json(const Timing& row) {
-  nlohmann::json out = {{"tokens", row.n_tokens},
-                        {"context", row.context},
-                        {"tok_s", row.tokens_per_s()},
-                        {"tok_s_median", static_cast<double>(row.n_tokens) / row.times.median()},
-                        {"seconds", row.times.seconds}};
-  if (row.n_bytes > 0) out["gb_s"] = row.gbps();
+nlohmann::json to_json(const lab::ModelRow& row) {
+  const lab::Metric rate = row.rate();
+  nlohmann::json out = {{"tokens", row.work.n_tokens},
+                        {"context", row.work.context},
+                        {"tok_s", best(rate)},
+                        {"tok_s_median", rate.value.mid},
+                        {"seconds", row.seconds},
+                        {"twin_seconds", row.twin_seconds},
+                        {"verified_steps", row.hashes.size()}};
+  if (std::isfinite(rate.noise)) out["noise"] = rate.noise;
+  if (row.n_bytes > 0) out["gb_s"] = gbps(row);
   if (row.has_floor()) {
-    out["floor_tok_s"] = static_cast<double>(row.n_tokens) / row.floors.median();
-    out["floor_share"] = row.floor_share();
+    out["floor_tok_s"] = row.floor_rate();
+    out["floor_share"] = share(row, rate.value.mid);
+    out["best_floor_share"] = share(row, best(rate));
+    out["floor_seconds"] = row.floor_seconds;
   }
   return out;
 }
 
-struct Report {
-  std::vector<Timing> rows;
-  double load_s = 0, first_token_s = 0, read_gbps = 0;
-  size_t pss_bytes = 0, weight_bytes = 0, token_weight_bytes = 0, llc_bytes = 0;
-  int n_lanes = 0;
-  std::string noise, fingerprint, gpu;
+void print_head(const Report& report, const BenchModelOptions& options) {
+  if (options.device == "cuda")
+    fmt::print("{}", report.gpu);
+  else
+    fmt::print("{} threads", report.n_lanes);
+  fmt::print(", {:.1f} MB of weights", static_cast<double>(report.weight_bytes) * 1e-6);
+  if (report.token_weight_bytes < report.weight_bytes)
+    fmt::print(", {:.1f} MB of them per token",
+               static_cast<double>(report.token_weight_bytes) * 1e-6);
+  if (report.read_gbps() > 0) fmt::print(", {:.1f} GB/s read", report.read_gbps());
+  fmt::print(", numerics {}\n", report.fingerprint);
+  fmt::print("loaded in {:.3f} s, first token after {:.3f} s, {:.1f} MB of memory in use\n\n",
+             report.load_s, report.first_token_s, static_cast<double>(report.pss_bytes) * 1e-6);
+}
 
-  bool weights_fit_cache() const { return weight_bytes <= llc_bytes; }
-};
+void print_table(const Report& report, const BenchModelOptions& options) {
+  print_head(report, options);
+  fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>6} {:>8} {:>8} {:>6} {:>8}\n", "", "tokens",
+             "context", "best tok/s", "median", "A/A %", "GB/s", "floor", "best %", "median %");
+  for (const lab::ModelRow& row : report.rows) print_row(row);
+  fmt::print(
+      "\n{} rounds, each timed twice (A/A: what that alone differs by). The floor: tokens/s if the "
+      "bytes of\nweights and KV came at the bandwidth of a bare loop on the same {}, median of the "
+      "rounds; both\npercentages are of it. GB/s is the median's.\n",
+      options.repeats, options.device == "cuda" ? "GPU" : "threads");
+  fmt::print("verified: the logits of {} steps, the same in every round; {} of them the same {}\n",
+             report.n_steps(), report.n_witness_steps, report.witness);
+  if (report.weights_fit_cache())
+    fmt::print(
+        "\nthe weights fit in the last-level cache ({:.0f} MB): the floor is the time to read "
+        "them from memory,\nand weights that stay in the cache between tokens beat it\n",
+        static_cast<double>(report.llc_bytes) * 1e-6);
+  if (!report.noise.empty()) fmt::print("\n{}; do not quote these numbers\n", report.noise);
+}
 
-void print(const Report& report, const BenchModelOptions& options) {
-  if (!options.json) {
-    if (options.device == "cuda")
-      fmt::print("{}", report.gpu);
-    else
-      fmt::print("{} threads", report.n_lanes);
-    fmt::print(", {:.1f} MB of weights", static_cast<double>(report.weight_bytes) * 1e-6);
-    if (report.token_weight_bytes < report.weight_bytes)
-      fmt::print(", {:.1f} MB of them per token",
-                 static_cast<double>(report.token_weight_bytes) * 1e-6);
-    if (report.read_gbps > 0) fmt::print(", {:.1f} GB/s read", report.read_gbps);
-    fmt::print(", numerics {}\n", report.fingerprint);
-    fmt::print("loaded in {:.3f} s, first token after {:.3f} s, {:.1f} MB of memory in use\n\n",
-               report.load_s, report.first_token_s, static_cast<double>(report.pss_bytes) * 1e-6);
-    fmt::print("{:<8} {:>6} {:>8} {:>10} {:>10} {:>8} {:>10}\n", "", "tokens", "context",
-               "best tok/s", "median", "GB/s", "% of floor");
-    for (const Timing& row : report.rows) print_row(row);
-    if (report.weights_fit_cache())
-      fmt::print(
-          "\nthe weights fit in the last-level cache ({:.0f} MB): the floor is the time to read "
-          "them from memory,\nand weights that stay in the cache between tokens beat it\n",
-          static_cast<double>(report.llc_bytes) * 1e-6);
-    if (!report.noise.empty()) fmt::print("\n{}; do not quote these numbers\n", report.noise);
-    return;
-  }
+void print(const Report& report, const BenchModelOptions& options, int64_t run) {
+  if (!options.json) return print_table(report, options);
   nlohmann::json out = {{"model", options.model},
+                        {"run", run},
                         {"lanes", report.n_lanes},
                         {"fingerprint", report.fingerprint},
                         {"load_s", report.load_s},
@@ -217,85 +139,163 @@ void print(const Report& report, const BenchModelOptions& options) {
                         {"pss_bytes", report.pss_bytes},
                         {"weight_bytes", report.weight_bytes},
                         {"token_weight_bytes", report.token_weight_bytes},
-                        {"read_gb_s", report.read_gbps},
+                        {"read_gb_s", report.read_gbps()},
                         {"weights_fit_cache", report.weights_fit_cache()},
+                        {"witness", report.witness},
+                        {"witness_steps", report.n_witness_steps},
                         {"noise", report.noise}};
-  for (const Timing& row : report.rows) out[row.what].push_back(to_json(row));
+  for (const lab::ModelRow& row : report.rows)
+    out[row.work.is_decode ? "decode" : "prefill"].push_back(to_json(row));
   print_json(out);
 }
 
 // After it was measured: what is stored is not in the memory that was looked at.
-bool record(const Report& report, const BenchModelOptions& options) {
-  Recorder recorder;
-  if (const Status status =
-          recorder.begin(options.recording, "model", options.device, find_machine());
-      !status.ok()) {
-    fmt::print(stderr, "millrace: the run was not stored: {}\n", status.message());
-    return false;
-  }
-  std::vector<lab::Metric> metrics;
-  const auto add = [&](const std::string& what, const char* name, const char* unit,
-                       const char* better, std::vector<double> samples) {
-    metrics.push_back(lab::metric_of(
-        lab::Subject{"model", options.model, what, "", options.device, report.n_lanes}, name, unit,
-        better, std::move(samples)));
+Status record(const Report& report, const BenchModelOptions& options, Recorder& recorder) {
+  MILLRACE_TRY(recorder.begin(options.recording, "model", options.device, report.machine));
+  recorder.add_ceilings("before", report.before);
+  recorder.add_ceilings("after", report.after);
+  lab::Subject subject{"model", report.model, "", "", options.device, report.n_lanes};
+  std::vector<lab::Metric> metrics = lab::metrics_of(report.rows, subject);
+  const auto add = [&](const char* what, const char* name, const char* unit, const char* better,
+                       double sample) {
+    subject.problem = what;
+    metrics.push_back(lab::metric_of(subject, name, unit, better, {sample}));
   };
-  for (const Timing& row : report.rows) {
-    std::vector<double> rates;
-    for (const double s : row.times.seconds) rates.push_back(static_cast<double>(row.n_tokens) / s);
-    add(fmt::format("{} {} at {}", row.what, row.n_tokens, row.context), "tokens_per_s", "tok/s",
-        "higher", std::move(rates));
-  }
-  add("first token", "time", "s", "lower", {report.first_token_s});
+  add("first token", "time", "s", "lower", report.first_token_s);
+  add("first token", "memory", "bytes", "lower", static_cast<double>(report.pss_bytes));
+  add("verification", "verified_steps", "steps", "higher", static_cast<double>(report.n_steps()));
+  add("verification", "witness_steps", "steps", "higher",
+      static_cast<double>(report.n_witness_steps));
   recorder.add_metrics(metrics);
   recorder.end("done");
-  return recorder.report(!options.json);
+  return recorder.status();
 }
 
 // A short prompt, as a person's first question is.
 constexpr int64_t kShortPrompt = 8;
 
-Result<Report> measure(const BenchModelOptions& options) {
-  Report report;
+int64_t context_for(const BenchModelOptions& options) {
   const int64_t longest = *std::max_element(options.prompts.begin(), options.prompts.end());
   const int64_t deepest = *std::max_element(options.contexts.begin(), options.contexts.end());
-  const int64_t start_ns = now_ns();
-  const ModelOptions model{.model = options.model,
-                           .threads = options.threads,
-                           .n_ctx = std::max(longest, deepest + options.n_decode),
-                           .n_batch = options.n_batch,
-                           .device = options.device};
+  return std::max(longest, deepest + options.n_decode);
+}
+
+ModelOptions model_options(const BenchModelOptions& options) {
+  return {.model = options.model,
+          .threads = options.threads,
+          .n_ctx = context_for(options),
+          .n_batch = options.n_batch,
+          .device = options.device};
+}
+
+// Every weight that a token uses, and the KV of all tokens before.
+double bytes_read(const Engine& engine, const lab::ModelWork& work) {
+  const int64_t n = work.n_tokens;
+  const int64_t kv = kv_bytes_per_token(engine.config(), engine.options().kv_type);
+  const int64_t kv_tokens = n * work.context + n * (n + 1) / 2;
+  return static_cast<double>(n) * static_cast<double>(engine.network().weight_bytes_of_a_row()) +
+         static_cast<double>(kv_tokens * kv);
+}
+
+// The bandwidth of the lanes, or of the GPU, that the model runs on.
+class Bandwidth {
+ public:
+  static Result<Bandwidth> make(ModelSession& session, const std::string& device) {
+    Bandwidth out;
+    if (device == "cuda") {
+      MILLRACE_ASSIGN(out.target_, lab::make_target("cuda", session.machine(), 0));
+      MILLRACE_ASSIGN(out.roof_, out.target_->measure_roof(Effort::quick));
+    } else {
+      out.probe_ = std::make_unique<CeilingProbe>(session.machine(), session.team());
+    }
+    return out;
+  }
+  // 0 where memory is short. A GPU's does not move from step to step.
+  double now() { return probe_ ? probe_->now({}).read_gbps_all : roof_.read_gbps; }
+  // The best of a few looks.
+  Result<lab::Roof> roof() {
+    lab::Roof out;
+    if (target_) return target_->measure_roof(Effort::quick);
+    for (int i = 0; i < 5; ++i) out.read_gbps = std::max(out.read_gbps, now());
+    return out;
+  }
+
+ private:
+  std::unique_ptr<CeilingProbe> probe_;
+  std::unique_ptr<lab::Target> target_;
+  lab::Roof roof_;
+};
+
+Status measure_rows(const BenchModelOptions& options, ModelSession& session,
+                    std::span<const int32_t> tokens, Report& report) {
+  Engine& engine = session.engine();
+  MILLRACE_ASSIGN(Bandwidth bandwidth, Bandwidth::make(session, options.device));
+  MILLRACE_ASSIGN(report.before, bandwidth.roof());
+  const lab::ModelCosts costs{
+      .bytes_of = [&](const lab::ModelWork& work) { return bytes_read(engine, work); },
+      .gbps_now = [&] { return bandwidth.now(); }};
+  Progress progress("bench");
+  lab::ModelBenchOptions how{.prompts = options.prompts,
+                             .contexts = options.contexts,
+                             .n_decode = options.n_decode,
+                             .n_rounds = options.repeats,
+                             .stop = &catch_interrupts()};
+  if (!options.json)
+    how.progress = [&](double share, std::string_view what) { progress.at(share, what); };
+  lab::EngineSteps steps(engine);
+  MILLRACE_ASSIGN(report.rows, lab::ModelBench(steps, tokens, costs, how).run());
+  MILLRACE_ASSIGN(report.after, bandwidth.roof());
+  return {};
+}
+
+// The first tokens again, loaded anew, on another number of lanes (a GPU has none) and with another
+// batch size.
+Status check_witness(const BenchModelOptions& options, std::span<const int32_t> tokens,
+                     Report& report) {
+  ModelOptions model = model_options(options);
+  model.threads = report.n_lanes == 1 ? 2 : 1;
+  model.n_batch = 24;
   MILLRACE_ASSIGN(auto session,
                   ModelSession::load(model, {.quiet = options.json, .any_context = true}));
+  lab::EngineSteps steps(session->engine());
+  MILLRACE_ASSIGN(report.n_witness_steps, lab::check_against(steps, tokens, report.rows));
+  report.witness = options.device == "cuda"
+                       ? fmt::format("in batches of {}", model.n_batch)
+                       : fmt::format("on {} thread{} in batches of {}", session->team().size(),
+                                     session->team().size() == 1 ? "" : "s", model.n_batch);
+  return {};
+}
+
+Result<Report> measure(const BenchModelOptions& options) {
+  Report report;
+  const int64_t start_ns = now_ns();
+  MILLRACE_ASSIGN(auto session, ModelSession::load(model_options(options),
+                                                   {.quiet = options.json, .any_context = true}));
   Engine& engine = session->engine();
+  const std::vector<int32_t> tokens = random_tokens(engine.n_ctx(), engine.config().n_vocab);
   MILLRACE_ASSIGN(const int seq, engine.open());
   MILLRACE_TRY(compute(
-      engine, seq, random_tokens(std::min(kShortPrompt, engine.n_ctx()), engine.config().n_vocab)));
+      engine, seq,
+      std::span(tokens).first(static_cast<size_t>(std::min(kShortPrompt, engine.n_ctx())))));
+  MILLRACE_TRY(engine.logits(0).status());
   report.first_token_s = static_cast<double>(now_ns() - start_ns) * 1e-9;
+  engine.close(seq);
   report.pss_bytes = pss_bytes();
   report.load_s = session->load_seconds();
+  report.model = session->name();
+  report.machine = session->machine();
   report.weight_bytes = engine.network().weight_bytes();
   report.token_weight_bytes = engine.network().weight_bytes_of_a_row();
   report.llc_bytes = session->machine().llc_bytes;
   report.n_lanes = session->team().size();
   report.fingerprint = engine.fingerprint();
-  if (options.device == "cuda") {
+  if (options.device == "cuda")
     report.gpu = session->machine().gpus.front().name;
-  } else {
-    const Ceilings ceilings = measure_ceilings(session->machine(), Effort::quick);
-    report.read_gbps = report.n_lanes == 1 ? ceilings.read_gbps_one : ceilings.read_gbps_all;
-    report.noise = ceilings.noise;
-  }
-  CeilingProbe probe(session->machine(), session->team());
-  Bench bench(engine, seq, options, probe);
-  for (const int64_t n : options.prompts) {
-    MILLRACE_ASSIGN(Timing prefill, bench.prefill(n));
-    report.rows.push_back(std::move(prefill));
-  }
-  for (const int64_t context : options.contexts) {
-    MILLRACE_ASSIGN(Timing decode, bench.decode(context));
-    report.rows.push_back(std::move(decode));
-  }
+  else
+    report.noise = measure_ceilings(session->machine(), Effort::quick).noise;
+  MILLRACE_TRY(measure_rows(options, *session, tokens, report));
+  session.reset();
+  MILLRACE_TRY(check_witness(options, tokens, report));
   return report;
 }
 
@@ -306,8 +306,12 @@ int bench_model(const BenchModelOptions& asked) {
   if (options.prompts.empty()) options.prompts = {kPromptTokens};
   auto report = measure(options);
   if (!report.ok()) return fail(report.status());
-  print(report.value(), options);
-  return record(report.value(), options) ? 0 : kFailed;
+  Recorder recorder;
+  const Status recorded = record(*report, options, recorder);
+  print(*report, options, recorder.id());
+  if (!recorded.ok() && recorder.status().ok())
+    fmt::print(stderr, "millrace: the run was not stored: {}\n", recorded.message());
+  return recorder.report(!options.json) && recorded.ok() ? 0 : kFailed;
 }
 
 }  // namespace millrace::cli

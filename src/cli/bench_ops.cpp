@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "cli/bench_steps.h"
 #include "cli/commands.h"
+#include "cli/recorder.h"
 #include "lab/report.h"
 #include "lab/row.h"
 #include "lab/stats.h"
@@ -238,6 +239,38 @@ void print_notes(const std::vector<StepCost>& costs) {
         100 * most);
 }
 
+// Steps as they run and call by call, in the same rounds, and how often lanes wait in one; and
+// "op_time" of every op, which the lab's page draws as the step's make-up.
+std::vector<lab::Metric> metrics_of(const StepCost& cost, const std::string& model, int n_lanes) {
+  const std::string what = fmt::format("{} step of {} at {}", cost.what, cost.n_rows, cost.context);
+  const lab::Subject whole{"model", model, what, "program", "cpu", n_lanes};
+  lab::Subject fenced = whole;
+  fenced.variant = "call_by_call";
+  std::vector<lab::Metric> out = {
+      lab::metric_of(whole, "time", "us", "lower", cost.step_us),
+      lab::metric_of(fenced, "time", "us", "lower", cost.fenced_us),
+      lab::metric_of(whole, "waits", "waits", "lower", {static_cast<double>(cost.n_barriers)}),
+      lab::metric_of(fenced, "waits", "waits", "lower", {static_cast<double>(cost.n_calls)})};
+  for (const Group& group : cost.by_op.rows)
+    out.push_back(lab::metric_of(lab::Subject{"model", model, what, group.op, "cpu", n_lanes},
+                                 "op_time", "us", "lower", group.us));
+  return out;
+}
+
+bool store(const std::vector<StepCost>& costs, const BenchModelOptions& options,
+           ModelSession& session) {
+  Recorder recorder;
+  if (const Status status = recorder.begin(options.recording, "model", "cpu", session.machine());
+      !status.ok()) {
+    fmt::print(stderr, "millrace: the run was not stored: {}\n", status.message());
+    return false;
+  }
+  for (const StepCost& cost : costs)
+    recorder.add_metrics(metrics_of(cost, options.model, session.team().size()));
+  recorder.end("done");
+  return recorder.report(!options.json);
+}
+
 }  // namespace
 
 int bench_ops(const BenchModelOptions& options) {
@@ -250,14 +283,14 @@ int bench_ops(const BenchModelOptions& options) {
     fmt::print("{} threads, numerics {}\n", s.team().size(), s.engine().fingerprint());
     for (const StepCost& cost : costs.value()) print(cost);
     print_notes(costs.value());
-    return 0;
+    return store(costs.value(), options, s) ? 0 : kFailed;
   }
   nlohmann::json out = {{"model", options.model},
                         {"lanes", s.team().size()},
                         {"fingerprint", s.engine().fingerprint()}};
   for (const StepCost& cost : costs.value()) out[cost.what].push_back(to_json(cost));
   print_json(out);
-  return 0;
+  return store(costs.value(), options, s) ? 0 : kFailed;
 }
 
 }  // namespace millrace::cli

@@ -13,15 +13,23 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json_text.h"
+#include "base/utf8.h"
 #include "cli/interrupt.h"
+#include "files/json.h"
 
 namespace millrace::cli {
 namespace {
 
+using nlohmann::json;
+
 constexpr double kPatienceS = 120;  // for one answer: others may use the machine
+// Far above any real answer, far below what would hurt.
+constexpr size_t kMaxHeadBytes = size_t{1} << 20, kMaxAnswerBytes = size_t{64} << 20;
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -58,6 +66,38 @@ bool send_all(int fd, std::string_view bytes) {
     if (poll(&one, 1, 10000) != 1) return false;
   }
   return true;
+}
+
+// What it has of this name; null where it is no object or has nothing.
+const json& member(const json& object, const char* name) {
+  static const json none;
+  const auto it = object.is_object() ? object.find(name) : object.end();
+  return it == object.end() ? none : *it;
+}
+
+// Text of one event of a chat, and of its last events usage and timings, merged.
+void take_chat_event(const std::string& event, Fetched& to) {
+  if (event == "[DONE]") return;
+  auto said = parse_json(event, "an event");
+  if (!said.ok() || !said->is_object() || !member(said.value(), "error").is_null()) {
+    to.failure = printable(event, 300);
+    return;
+  }
+  const json& choices = member(said.value(), "choices");
+  for (size_t i = 0; choices.is_array() && i < choices.size(); ++i) {
+    for (const char* name : {"content", "reasoning_content"}) {
+      const json& text = member(member(choices[i], "delta"), name);
+      if (!text.is_string() || text == "") continue;
+      to.text += text.get_ref<const std::string&>();
+      to.text_ns.push_back(now_ns());
+    }
+  }
+  for (const char* name : {"usage", "timings"}) {
+    if (!member(said.value(), name).is_object()) continue;
+    json closing = to.body.empty() ? json::object() : json::parse(to.body);
+    closing[name] = member(said.value(), name);
+    to.body = json_text(closing);
+  }
 }
 
 }  // namespace
@@ -98,7 +138,8 @@ bool ResponseReader::step() {
 
 bool ResponseReader::read_head() {
   const size_t end = in_.find("\r\n\r\n");
-  if (end == std::string::npos) return false;
+  is_bad_ = std::min(end, in_.size()) > kMaxHeadBytes;
+  if (is_bad_ || end == std::string::npos) return false;
   const std::string head = lower(std::string_view(in_).substr(0, end + 2));
   in_.erase(0, end + 4);
   size_t status = 0;
@@ -135,7 +176,8 @@ bool ResponseReader::read_bytes(Phase next) {
 
 bool ResponseReader::take_line(std::string& line) {
   const size_t end = in_.find("\r\n");
-  if (end == std::string::npos) return false;
+  is_bad_ = std::min(end, in_.size()) > kMaxHeadBytes;
+  if (is_bad_ || end == std::string::npos) return false;
   line = in_.substr(0, end);
   in_.erase(0, end + 2);
   return true;
@@ -198,11 +240,12 @@ Result<LoadClient::Connection*> LoadClient::connection() {
   return connections_.back().get();
 }
 
-Result<LoadClient::Id> LoadClient::send(std::string_view path, std::string_view body) {
+Result<LoadClient::Id> LoadClient::send(std::string_view path, std::string_view body,
+                                        const More& more) {
   MILLRACE_ASSIGN(Connection* const to, connection());
   const std::string request =
-      fmt::format("{} {} HTTP/1.1\r\nHost: {}:{}\r\n{}\r\n{}", body.empty() ? "GET" : "POST", path,
-                  host_, port_,
+      fmt::format("{} {} HTTP/1.1\r\nHost: {}:{}\r\n{}{}\r\n{}", body.empty() ? "GET" : "POST",
+                  path, host_, port_, more.headers,
                   body.empty() ? ""
                                : fmt::format("Content-Type: application/json\r\n"
                                              "Content-Length: {}\r\n",
@@ -211,7 +254,9 @@ Result<LoadClient::Id> LoadClient::send(std::string_view path, std::string_view 
   fetched_.push_back(std::make_unique<Fetched>());
   to->id = fetched_.size() - 1;
   to->is_busy = true;
+  to->keeps_chat = more.keeps_chat;
   to->reader = {};
+  to->events = {};
   fetched_.back()->sent_ns = now_ns();
   if (!send_all(to->fd, request)) end(*to, "the server closed the connection");
   return fetched_.size() - 1;
@@ -250,12 +295,28 @@ void LoadClient::take_events(std::string& body, Fetched& to) {
   }
 }
 
+bool LoadClient::take_chat(Connection& connection, Fetched& to) {
+  std::string& body = connection.reader.body();
+  const bool is_good = connection.events.take(
+      body, [&](const SseReader::Event& event) { take_chat_event(event.data, to); });
+  body.clear();
+  return is_good;
+}
+
 void LoadClient::take(Connection& connection, std::string_view bytes) {
   if (!connection.is_busy) return close(connection);  // it said something unasked
   if (!connection.reader.take(bytes)) return end(connection, "not an HTTP response");
   Fetched& to = *fetched_[connection.id];
   to.status = connection.reader.status();
-  if (connection.reader.is_stream()) take_events(connection.reader.body(), to);
+  bool is_bounded = true;
+  if (connection.reader.is_stream()) {
+    if (connection.keeps_chat)
+      is_bounded = take_chat(connection, to);
+    else
+      take_events(connection.reader.body(), to);
+  }
+  if (!is_bounded || connection.reader.body().size() + to.text.size() > kMaxAnswerBytes)
+    return end(connection, "the answer is too long");
   if (!connection.reader.is_done()) return;
   if (!connection.reader.is_stream()) to.body = std::move(connection.reader.body());
   end(connection, "");

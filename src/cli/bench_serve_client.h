@@ -1,6 +1,7 @@
-// The client of `bench serve`: many requests at once over plain sockets, one thread and one epoll.
-// Connections are kept alive and used again. Of a stream it keeps when each event with text came,
-// and the event that says how long the server took; the text itself is not kept.
+// The client of `bench serve` and `replay`: many requests at once over plain sockets, one thread
+// and one epoll. Connections are kept alive and used again. Of a stream it keeps when each event
+// with text came, and what says how long the server took; the text itself only of chats that ask
+// for it.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/sse_reader.h"
 
 namespace millrace::cli {
 
@@ -47,6 +49,7 @@ struct Fetched {
   int64_t sent_ns = 0, ended_ns = 0;  // 0: not yet
   std::vector<int64_t> text_ns = {};  // of a stream: when each event with text came
   std::string body = {};              // of a stream: the event with its timings
+  std::string text = {};              // of a chat that keeps it
   std::string failure = {};
 
   bool has_ended() const { return ended_ns != 0; }
@@ -64,8 +67,13 @@ class LoadClient {
   LoadClient(const LoadClient&) = delete;
   LoadClient& operator=(const LoadClient&) = delete;
 
+  struct More {
+    std::string headers = {};  // lines that end with \r\n
+    bool keeps_chat = false;   // of a stream of chat completions: its text, usage and timings
+  };
   // An empty body is a GET.
-  Result<Id> send(std::string_view path, std::string_view body);
+  Result<Id> send(std::string_view path, std::string_view body, const More& more);
+  Result<Id> send(std::string_view path, std::string_view body) { return send(path, body, More()); }
   const Fetched& at(Id id) const { return *fetched_[id]; }
   // Closes its connection, which cancels it.
   void drop(Id id);
@@ -80,8 +88,9 @@ class LoadClient {
   struct Connection {
     int fd = -1;
     Id id = 0;
-    bool is_busy = false;
+    bool is_busy = false, keeps_chat = false;
     ResponseReader reader = {};
+    SseReader events = {};  // of a chat
   };
 
   LoadClient() = default;
@@ -91,6 +100,7 @@ class LoadClient {
   void read(Connection& connection);
   void take(Connection& connection, std::string_view bytes);
   void take_events(std::string& body, Fetched& to);
+  static bool take_chat(Connection& connection, Fetched& to);
   void end(Connection& connection, std::string failure);
 
   std::string host_, port_;

@@ -64,7 +64,7 @@ std::string last_line(std::string text) {
 Result<std::unique_ptr<ServerProcess>> ServerProcess::start(const std::vector<std::string>& args) {
   std::unique_ptr<ServerProcess> out(new ServerProcess());
   MILLRACE_ASSIGN(out->said_, memory_file());
-  std::vector<std::string> all = {"serve", "--port", "0"};
+  std::vector<std::string> all = {"serve", "--port", "0", "--kv-disk", "off", "--jobs", "off"};
   all.insert(all.end(), args.begin(), args.end());
   MILLRACE_ASSIGN(out->pid_, spawn(std::move(all), out->said_, out->said_));
   MILLRACE_TRY(out->wait_until_it_serves());
@@ -91,12 +91,20 @@ Status ServerProcess::wait_until_it_serves() {
                last_line(text_of(said_)));
 }
 
-ServerProcess::~ServerProcess() {
-  if (pid_ > 0) {
-    kill(pid_, SIGTERM);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+void ServerProcess::end(int signal) {
+  if (pid_ <= 0) return;
+  kill(pid_, signal);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  pid_ = -1;
+}
+
+void ServerProcess::kill_now() {
+  end(SIGKILL);
+}
+
+ServerProcess::~ServerProcess() {
+  end(SIGTERM);
   if (said_ >= 0) close(said_);
 }
 

@@ -21,12 +21,14 @@ class ServerProcess {
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   const std::string& url() const { return url_; }
+  void kill_now();  // SIGKILL: nothing is flushed, nobody is told
   double resident_mb() const;
   double cpu_seconds() const;  // of all its threads, since it started
 
  private:
   ServerProcess() = default;
   Status wait_until_it_serves();
+  void end(int signal);
 
   pid_t pid_ = -1;
   int said_ = -1;  // its standard error, in memory

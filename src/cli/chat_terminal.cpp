@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <fstream>
+#include <limits>
+#include <type_traits>
+#include <variant>
 
 #include "base/json_text.h"
 #include "base/utf8.h"
@@ -27,45 +29,57 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
 }
 
-// What /set knows. Values go through a double, which holds every seed a person types.
+// What /set knows. Each is read and shown in its own type: a seed has all its 64 bits.
+using Field = std::variant<float*, int*, int64_t*, uint64_t*>;
 struct Setting {
   std::string_view name;
-  double (*get)(const Generation& how);
-  void (*set)(Generation& how, double value);
-  bool whole;
+  Field (*of)(Generation& how);
   double low, high;
 };
 
-template <auto kMember>
-constexpr Setting sampling_setting(std::string_view name, bool whole, double low, double high) {
-  return {name,
-          [](const Generation& how) { return static_cast<double>(how.sampling.*kMember); },
-          [](Generation& how, double value) {
-            how.sampling.*kMember =
-                static_cast<std::remove_reference_t<decltype(how.sampling.*kMember)>>(value);
-          },
-          whole,
-          low,
-          high};
-}
-
+constexpr double kAnySeed = 0x1p64;
 constexpr Setting kSettings[] = {
-    sampling_setting<&Sampling::temperature>("temperature", false, 0, 100),
-    sampling_setting<&Sampling::top_k>("top_k", true, 0, 1e6),
-    sampling_setting<&Sampling::top_p>("top_p", false, 0, 1),
-    sampling_setting<&Sampling::min_p>("min_p", false, 0, 1),
-    sampling_setting<&Sampling::repeat_penalty>("repeat_penalty", false, 0.01, 100),
-    sampling_setting<&Sampling::seed>("seed", true, 0, 9e15),
-    {"max_tokens", [](const Generation& how) { return static_cast<double>(how.max_tokens); },
-     [](Generation& how, double value) { how.max_tokens = static_cast<int64_t>(value); }, true, -1,
-     1e9},
+    {"temperature", [](Generation& how) -> Field { return &how.sampling.temperature; }, 0, 100},
+    {"top_k", [](Generation& how) -> Field { return &how.sampling.top_k; }, 0, 1e6},
+    {"top_p", [](Generation& how) -> Field { return &how.sampling.top_p; }, 0, 1},
+    {"min_p", [](Generation& how) -> Field { return &how.sampling.min_p; }, 0, 1},
+    {"repeat_penalty", [](Generation& how) -> Field { return &how.sampling.repeat_penalty; }, 0.01,
+     100},
+    {"seed", [](Generation& how) -> Field { return &how.sampling.seed; }, 0, kAnySeed},
+    {"max_tokens", [](Generation& how) -> Field { return &how.max_tokens; }, -1, 1e9},
 };
 
-// As a person wrote it: a float's own digits, not those of the double it became.
-std::string value_text(const Setting& setting, const Generation& how) {
-  const double value = setting.get(how);
-  return setting.whole ? fmt::format("{:.0f}", value)
-                       : fmt::format("{}", static_cast<float>(value));
+std::string value_text(const Setting& setting, Generation how) {
+  return std::visit([](const auto* value) { return fmt::format("{}", *value); }, setting.of(how));
+}
+
+bool read_value(const Setting& setting, std::string_view text, Generation& how) {
+  return std::visit(
+      [&](auto* field) {
+        auto value = *field;
+        const char* end = text.data() + text.size();
+        const auto [read, fault] = std::from_chars(text.data(), end, value);
+        const auto number = static_cast<double>(value);
+        const bool fits =
+            fault == std::errc() && read == end && number >= setting.low && number <= setting.high;
+        if (fits) *field = value;
+        return fits;
+      },
+      setting.of(how));
+}
+
+// "a whole number from 0 to 1000000"
+std::string values_text(const Setting& setting, Generation how) {
+  return std::visit(
+      [&]<typename T>(const T*) {
+        if constexpr (std::is_floating_point_v<T>)
+          return fmt::format("a number from {} to {}", setting.low, setting.high);
+        else
+          return fmt::format("a whole number from {} to {}", static_cast<T>(setting.low),
+                             setting.high == kAnySeed ? std::numeric_limits<T>::max()
+                                                      : static_cast<T>(setting.high));
+      },
+      setting.of(how));
 }
 
 bool is_message(const Json& json) {
@@ -174,7 +188,7 @@ Line Chat::read_message(LineSource& lines) {
     text = std::string(trimmed(text).substr(kQuotes.size()));
     while (!text.ends_with(kQuotes)) {
       line = lines.read(". ");
-      if (line.kind == Line::Kind::interrupted) return {line.kind, std::string(kQuotes)};
+      if (line.kind == Line::Kind::interrupted) return {line.kind, std::string(kQuotes), true};
       if (line.kind == Line::Kind::end) return {Line::Kind::text, text};
       text += (text.empty() ? "" : "\n") + line.text;
     }
@@ -184,7 +198,7 @@ Line Chat::read_message(LineSource& lines) {
   while (text.ends_with('\\')) {
     text.back() = '\n';
     line = lines.read(". ");
-    if (line.kind == Line::Kind::interrupted) return {line.kind, text};
+    if (line.kind == Line::Kind::interrupted) return {line.kind, text, true};
     if (line.kind == Line::Kind::end) break;
     text += line.text;
   }
@@ -198,10 +212,9 @@ int Chat::talk(LineSource& lines) {
     const Line line = read_message(lines);
     if (line.kind == Line::Kind::end) return 0;
     if (line.kind == Line::Kind::interrupted) {
-      const bool was_empty = line.text.empty();
-      if (was_empty && leaves_next) return 0;
-      leaves_next = was_empty;
-      if (was_empty) note("press Ctrl-C again to quit, or Ctrl-D, or type /exit");
+      if (!line.was_typed && leaves_next) return 0;
+      leaves_next = line.text.empty();
+      if (leaves_next) note("press Ctrl-C again to quit, or Ctrl-D, or type /exit");
       continue;
     }
     leaves_next = false;
@@ -271,15 +284,8 @@ void Chat::set(std::string_view arguments) {
       if (name.empty()) continue;
       return;
     }
-    double value = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool fits = fault == std::errc() && end == text.data() + text.size() &&
-                      value >= setting.low && value <= setting.high &&
-                      (!setting.whole || value == std::floor(value));
-    if (!fits)
-      return note("{} takes a{} number from {:.15g} to {:.15g}", setting.name,
-                  setting.whole ? " whole" : "", setting.low, setting.high);
-    setting.set(how_, value);
+    if (!read_value(setting, text, how_))
+      return note("{} takes {}", setting.name, values_text(setting, how_));
     return note("{} {}", setting.name, value_text(setting, how_));
   }
   if (!name.empty()) note("no setting '{}'; /set lists the settings", printable(name, 40));

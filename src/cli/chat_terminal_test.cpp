@@ -33,10 +33,12 @@ Line typed(std::string text) {
   return {Line::Kind::text, std::move(text)};
 }
 
-// Ctrl-C, with this much typed in its line.
+// Ctrl-C, with this much typed in its line; or with something that was deleted again.
 Line ctrl_c(std::string text = "") {
-  return {Line::Kind::interrupted, std::move(text)};
+  const bool was_typed = !text.empty();
+  return {Line::Kind::interrupted, std::move(text), was_typed};
 }
+const Line kCtrlCAfterDeleting{Line::Kind::interrupted, "", true};
 
 // Repeats the question, word by word; "stop" makes it press Ctrl-C after its first word. A message
 // is ten tokens of its prompt, and an answer has all that are left of the context or two.
@@ -136,8 +138,9 @@ TEST_F(ChatTest, CtrlCTwiceAtThePromptLeaves) {
 
 TEST_F(ChatTest, TypingDisarmsCtrlC) {
   talk({ctrl_c(), ctrl_c("half a line"), typed("hi"), typed("\"\"\""), ctrl_c(), ctrl_c(),
-        typed("again"), ctrl_c("x"), ctrl_c("y"), ctrl_c(), ctrl_c(), typed("never")});
-  EXPECT_EQ(out(), "You said hi\nYou said again\n");
+        typed("again"), ctrl_c("x"), ctrl_c("y"), ctrl_c(), kCtrlCAfterDeleting, typed("more"),
+        ctrl_c(), ctrl_c(), typed("never")});
+  EXPECT_EQ(out(), "You said hi\nYou said again\nYou said more\n");
   EXPECT_TRUE(noted("press Ctrl-C again to quit"));
 }
 
@@ -198,14 +201,17 @@ TEST_F(ChatTest, AFailedAnswerLeavesNoTrace) {
 
 TEST_F(ChatTest, CommandsDoWhatTheySay) {
   talk({typed("/system Be kind"), typed("/set temperature 0.25"), typed("/set top_k 1.5"),
-        typed("/set seed 7"), typed("/set nope 1"), typed("/set top_p"), typed("/nope"),
+        typed("/set seed 18446744073709551615"), typed("/set seed 18446744073709551616"),
+        typed("/set seed -1"), typed("/set nope 1"), typed("/set top_p"), typed("/nope"),
         typed("/help"), typed("hi"), typed("/stats")});
   EXPECT_EQ(echo_.asked[0]["content"], "Be kind");
   EXPECT_EQ(echo_.used.sampling.temperature, 0.25f);
   EXPECT_EQ(echo_.used.sampling.top_k, 40);
-  EXPECT_EQ(echo_.used.sampling.seed, 7u);
-  for (const char* part : {"whole number", "no setting 'nope'", "top_p 0.95", "no command /nope",
-                           "/reset", "2.0 tokens/s"})
+  EXPECT_EQ(echo_.used.sampling.seed, UINT64_MAX);
+  for (const char* part :
+       {"top_k takes a whole number from 0 to 1000000", "seed 18446744073709551615\n",
+        "seed takes a whole number from 0 to 18446744073709551615", "no setting 'nope'",
+        "top_p 0.95", "no command /nope", "/reset", "2.0 tokens/s"})
     EXPECT_TRUE(noted(part)) << part;
   talk({typed("/reset")});
   ASSERT_EQ(chat_.messages().size(), 1u);

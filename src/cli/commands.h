@@ -35,12 +35,14 @@ void print_json(const Json& document) {
 // The command line as a shell would take it again.
 std::string command_line(int argc, char** argv);
 
+void add_accuracy(App& app, const Recording& recording);
 void add_bench(App& app, const Recording& recording);
 void add_chat(App& app);
 void add_serve(App& app);
 void add_detokenize(App& app);
 void add_doctor(App& app, const Log& log);
 void add_inspect(App& app);
+void add_kv(App& app);
 void add_lab(App& app, const std::string& command_line);
 void add_logits(App& app);
 void add_make_model(App& app);
@@ -48,6 +50,7 @@ void add_models(App& app);
 void add_perplexity(App& app);
 void add_pull(App& app);
 void add_quantize(App& app);
+void add_replay(App& app, const std::string& command_line);
 void add_run(App& app);
 void add_selftest(App& app);
 void add_template(App& app);

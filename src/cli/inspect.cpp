@@ -12,6 +12,7 @@
 #include "machine/find_host.h"
 #include "model/inspect.h"
 #include "tensor/format.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace millrace::cli {
 namespace {
@@ -52,6 +53,17 @@ std::string context_text(const ContextFit& c) {
                      size_text(c.kv_bytes), fits, size_text(c.available_bytes));
 }
 
+// Why the file's tokenizer does not load; empty where it does.
+std::string tokenizer_problem(const ModelFile& file) {
+  const auto tokenizer = load_tokenizer(file);
+  return tokenizer.ok() ? "" : std::string(tokenizer.status().message());
+}
+
+std::string tokenizer_text(const ModelFile& file) {
+  const std::string problem = tokenizer_problem(file);
+  return problem.empty() ? "loads" : "does not load: " + problem;
+}
+
 // The first few by name.
 std::string names_text(const std::vector<std::string>& names) {
   constexpr size_t kShown = 8;
@@ -70,6 +82,7 @@ void print_summary(const ModelFile& file, const Inspection& i, size_t available_
   print_row("parameters",
             fmt::format("{:.1f} million", static_cast<double>(i.n_parameters) * 1e-6));
   print_row("runs here", i.runs ? "yes" : "no: " + i.why_not);
+  print_row("tokenizer", tokenizer_text(file));
   if (!i.unused.unknown.empty()) print_row("not supported", names_text(i.unused.unknown));
   if (!i.unused.ignored.empty()) print_row("ignored", names_text(i.unused.ignored));
   if (i.runs) print_row("context", context_text(fit_context(i, available_bytes)));
@@ -128,7 +141,8 @@ Json to_json(const ModelFile& file, const Inspection& i, size_t available_bytes,
               {"file_bytes", i.file_bytes},
               {"tensor_bytes", i.tensor_bytes},
               {"parameters", i.n_parameters},
-              {"runs", i.runs}};
+              {"runs", i.runs},
+              {"tokenizer_problem", tokenizer_problem(file)}};
   if (i.runs)
     out["context"] = context_json(fit_context(i, available_bytes));
   else

@@ -301,6 +301,9 @@ void add_lab(App& app, const std::string& command_line) {
   add_lab_graph(lab);
   add_lab_export(lab);
   add_lab_import(lab);
+  add_lab_cliffs(lab, command_line);
+  add_lab_serve(lab);
+  add_lab_export_site(lab);
 }
 
 }  // namespace millrace::cli

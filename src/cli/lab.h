@@ -3,6 +3,7 @@
 // characters.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "cli/app.h"
@@ -10,6 +11,8 @@
 
 namespace millrace::cli {
 
+// The file named, or the user's own.
+Result<std::filesystem::path> lab_database(const std::string& db);
 Result<lab::Notebook> open_notebook(const std::string& db, lab::Store::Missing missing);
 
 // --db and --json, which every command of the lab has.
@@ -28,5 +31,8 @@ void add_lab_log(Command& lab);
 void add_lab_graph(Command& lab);
 void add_lab_export(Command& lab);
 void add_lab_import(Command& lab);
+void add_lab_cliffs(Command& lab, const std::string& command_line);
+void add_lab_serve(Command& lab);
+void add_lab_export_site(Command& lab);
 
 }  // namespace millrace::cli

@@ -1,6 +1,8 @@
 // millrace lab export, import: the notebook as JSON lines.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -18,7 +20,8 @@ namespace {
 
 struct ExchangeOptions {
   LabOptions lab;
-  std::string file;
+  std::string file;                // to write
+  std::vector<std::string> files;  // to read
 };
 
 // To the file beside its final name, so that a full disk leaves no half export behind.
@@ -79,27 +82,36 @@ int export_all(const ExchangeOptions& options) {
   return 0;
 }
 
-int import_all(const ExchangeOptions& options) {
+Result<lab::Imported> import_file(lab::Notebook& notebook, const std::string& name) {
+  if (name == "-") return lab::import_notebook(notebook, std::cin, "the input");
   std::error_code failure;
-  if (options.file != "-" && std::filesystem::is_directory(options.file, failure))
-    return fail(error(Code::invalid_argument, "{} is a folder", options.file));
-  std::ifstream file;
-  if (options.file != "-") {
-    file.open(options.file, std::ios::binary);
-    if (!file)
-      return fail(error(Code::not_found, "cannot read {}: {}", options.file, std::strerror(errno)));
-  }
+  if (std::filesystem::is_directory(name, failure))
+    return error(Code::invalid_argument, "{} is a folder", name);
+  std::ifstream file(name, std::ios::binary);
+  if (!file) return error(Code::not_found, "cannot read {}: {}", name, std::strerror(errno));
+  return lab::import_notebook(notebook, file, name);
+}
+
+int import_all(const ExchangeOptions& options) {
+  for (const std::string& name : options.files)  // before a database is made for nothing
+    if (name != "-" && access(name.c_str(), R_OK) != 0)
+      return fail(error(Code::not_found, "cannot read {}: {}", name, std::strerror(errno)));
   auto notebook = open_notebook(options.lab.db, lab::Store::Missing::make);
   if (!notebook.ok()) return fail(notebook.status());
-  const auto imported = lab::import_notebook(*notebook, options.file == "-" ? std::cin : file,
-                                             options.file == "-" ? "the input" : options.file);
-  if (!imported.ok()) return fail(imported.status());
-  const auto& [n_runs, n_others, n_known] = imported.value();
+  lab::Imported all;
+  for (const std::string& name : options.files) {
+    auto imported = import_file(*notebook, name);
+    if (!imported.ok()) return fail(imported.status());
+    all.n_runs += imported->n_runs;
+    all.n_others += imported->n_others;
+    all.n_known += imported->n_known;
+  }
   if (options.lab.json)
-    print_json(nlohmann::ordered_json{{"runs", n_runs}, {"others", n_others}, {"known", n_known}});
+    print_json(nlohmann::ordered_json{
+        {"runs", all.n_runs}, {"others", all.n_others}, {"known", all.n_known}});
   else
-    fmt::print("{} runs and {} other records imported, {} were here already\n", n_runs, n_others,
-               n_known);
+    fmt::print("{} runs and {} other records imported, {} were here already\n", all.n_runs,
+               all.n_others, all.n_known);
   return 0;
 }
 
@@ -116,8 +128,8 @@ void add_lab_export(Command& lab) {
 void add_lab_import(Command& lab) {
   auto options = std::make_shared<ExchangeOptions>();
   Command command =
-      lab.add("import", "Read what 'lab export' wrote, checked; all of it or nothing");
-  command.option("file", options->file, "The file; - for standard input")
+      lab.add("import", "Read what 'lab export' wrote, checked; all of a file or nothing of it");
+  command.option("file", options->files, "Files; - for standard input")
       .type_name("FILE")
       .required();
   add_lab_options(command, options->lab);

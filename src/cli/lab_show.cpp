@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
@@ -109,21 +110,34 @@ Status list_posts(lab::Notebook& notebook, const ShowOptions& options) {
   return {};
 }
 
+// run:3f2a9c1d too: a run's uid is the same in every database, its number is not.
+Result<lab::NodeRef> find_ref(lab::Notebook& notebook, const std::string& text) {
+  auto ref = lab::parse_ref(text);
+  const bool is_long = text.size() >= std::strlen("run:") + 8;
+  if (!text.starts_with("run:") || (ref.ok() && !is_long)) return ref;
+  auto id = notebook.store().run_of_uid(std::string_view(text).substr(4));
+  const bool is_number = text.find_first_not_of("0123456789", 4) == text.npos;
+  if (!id.ok()) return is_number ? ref : Result<lab::NodeRef>(id.status());
+  return lab::NodeRef{"run", *id};
+}
+
 // Rows of kernels have a table of their own.
 void print_metrics(const std::vector<lab::Metric>& metrics) {
   std::vector<lab::Row> rows;
   for (const lab::Metric& m : metrics)
     if (m.kernel) rows.push_back(lab::row_of(m));
   for (lab::Row& row : rows)
-    for (std::string* text : {&row.op, &row.problem, &row.variant, &row.mode, &row.bound})
+    for (std::string* text :
+         {&row.op, &row.problem, &row.variant, &row.mode, &row.bound, &row.witness})
       *text = printable(*text);
   const lab::TableWidths widths = lab::widths_of(rows);
   if (!rows.empty()) fmt::print("{}", lab::table_header(widths));
   for (const lab::Row& row : rows) fmt::print("{}", lab::table_line(row, widths));
   for (const lab::Metric& m : metrics)
     if (!m.kernel)
-      fmt::print("{} {} {}: {} {} {}, {} samples\n", printable(m.subject.name),
-                 printable(m.subject.problem), printable(m.subject.mode), printable(m.name),
+      fmt::print("{}, {}{}{}, {}: {} {} {}, {} samples\n", printable(m.subject.name),
+                 printable(m.subject.problem), m.subject.variant.empty() ? "" : ", ",
+                 printable(m.subject.variant), printable(m.subject.mode), printable(m.name),
                  lab::short_number(m.value.mid), printable(m.unit), m.samples.size());
 }
 
@@ -304,7 +318,7 @@ Status show(lab::Notebook& notebook, const ShowOptions& options) {
   if (options.what == "hypotheses") return list_hypotheses(notebook, options);
   if (options.what == "learnings") return list_learnings(notebook, options);
   if (options.what == "posts") return list_posts(notebook, options);
-  MILLRACE_ASSIGN(const lab::NodeRef ref, lab::parse_ref(options.what));
+  MILLRACE_ASSIGN(const lab::NodeRef ref, find_ref(notebook, options.what));
   const bool json = options.lab.json;
   if (ref.kind == "run") return show_run(notebook, ref.id, json);
   if (ref.kind == "hyp") return show_hypothesis(notebook, ref.id, json);

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cwchar>
 #include <filesystem>
 #include <string_view>
 
@@ -16,6 +17,7 @@ namespace millrace::cli {
 namespace {
 
 constexpr int kHistoryLines = 2000;
+constexpr wchar_t kCtrlC = 3;
 constexpr std::wstring_view kPasteEnd = L"\x1b[201~";
 
 // What was typed while nobody read. A Ctrl-D among it is no part of a line: a terminal that edits
@@ -45,7 +47,7 @@ struct LineEditor::Libedit {
   History* history = nullptr;
   std::FILE* screen = stdout;
   std::string prompt, history_file;
-  bool interrupted = false;
+  bool interrupted = false, was_typed = false;
   std::string left;  // what stood in the line when it was interrupted
 
   static Libedit& of(EditLine* edit) {
@@ -60,6 +62,7 @@ struct LineEditor::Libedit {
     of(edit).left.assign(line->buffer, line->lastchar);
     return CC_EOF;
   }
+  static int read_key(EditLine* edit, wchar_t* key);
   static unsigned char paste(EditLine* edit, int);
   void set_up();
   void set_up_history();
@@ -70,6 +73,21 @@ struct LineEditor::Libedit {
     std::fflush(screen);
   }
 };
+
+// As libedit reads them, and notes that there were any.
+int LineEditor::Libedit::read_key(EditLine* edit, wchar_t* key) {
+  std::mbstate_t state{};
+  while (true) {
+    char byte = 0;
+    const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
+    if (n <= 0) return static_cast<int>(n);
+    const size_t used = std::mbrtowc(key, &byte, 1, &state);
+    if (used == static_cast<size_t>(-2)) continue;                      // a part of a character
+    if (used == static_cast<size_t>(-1)) state = {}, *key = L'\xfffd';  // not UTF-8
+    of(edit).was_typed |= *key != kCtrlC;
+    return 1;
+  }
+}
 
 // What a terminal sends between its marks of a paste goes into the line as it is, newlines too.
 unsigned char LineEditor::Libedit::paste(EditLine* edit, int) {
@@ -90,6 +108,7 @@ void LineEditor::Libedit::set_up() {
   el_set(edit, EL_CLIENTDATA, this);
   el_set(edit, EL_PROMPT, show_prompt);
   el_set(edit, EL_EDITOR, "emacs");
+  el_set(edit, EL_GETCFN, read_key);
   el_set(edit, EL_SETTY, "-d", "-isig", nullptr);
   el_set(edit, EL_ADDFN, "millrace-interrupt", "Leave the line", interrupt);
   el_set(edit, EL_ADDFN, "millrace-paste", "Take what is pasted as it is", paste);
@@ -129,7 +148,7 @@ LineEditor::~LineEditor() {
 Line LineEditor::read(const std::string& prompt) {
   if (edit_->edit == nullptr) return {Line::Kind::end, ""};
   edit_->prompt = prompt;
-  edit_->interrupted = false;
+  edit_->interrupted = edit_->was_typed = false;
   // Before the prompt, not after it as el_gets does: a Ctrl-D in between would become a character
   // of the line.
   el_set(edit_->edit, EL_PREP_TERM, 1);
@@ -141,7 +160,7 @@ Line LineEditor::read(const std::string& prompt) {
   if (edit_->interrupted) {
     std::fputs("^C\n", edit_->screen);
     el_reset(edit_->edit);
-    return {Line::Kind::interrupted, edit_->left};
+    return {Line::Kind::interrupted, edit_->left, edit_->was_typed};
   }
   if (got == nullptr || n <= 0) {
     std::fputs("\n", edit_->screen);

@@ -9,7 +9,8 @@ namespace millrace::cli {
 
 struct Line {
   enum class Kind : unsigned char { text, interrupted, end } kind = Kind::text;
-  std::string text;  // of `interrupted`: what was typed before, and is gone
+  std::string text;        // of `interrupted`: what stood in the line, and is gone
+  bool was_typed = false;  // a key was pressed since the prompt, Ctrl-C aside
 };
 
 // Where a chat's lines come from: a terminal, or a test.

@@ -74,7 +74,7 @@ Status print_logits(const Options& options) {
   MILLRACE_ASSIGN(auto session, ModelSession::load(model, {.max_outputs = 64}));
   Engine& engine = session->engine();
   MILLRACE_ASSIGN(const int seq, engine.open());
-  if (!options.json) fmt::print(stderr, "millrace: numerics {}\n", engine.fingerprint());
+  fmt::print(stderr, "millrace: numerics {}\n", engine.fingerprint());
   if (!options.npy.empty()) return write_npy(options, engine, seq);
   const auto tokenizer = load_tokenizer(engine.file());
   Printer printer(options, tokenizer.ok() ? &tokenizer.value() : nullptr);

@@ -9,6 +9,8 @@
 
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/job.h"
+#include "cli/post.h"
 #include "cli/recorder.h"
 
 namespace millrace::cli {
@@ -31,22 +33,27 @@ int run(int argc, char** argv) {
   App app(
       "Millrace: an LLM inference engine, and the lab that measures its kernels",
       "millrace " MILLRACE_VERSION,
-      "The environment variable MILLRACE_LOG (debug, info, warning, error or off) sets what is\n"
-      "logged on stderr. MILLRACE_PROFILE names the profile of measured kernels that models run\n"
+      "The environment variable MILLRACE_LOG (debug, info, warning, error or off) sets what is "
+      "logged on stderr. MILLRACE_PROFILE names the profile of measured kernels that models run "
       "with, or is off (default: what 'bench --write-profile default' wrote).");
+  add_accuracy(app, {.command = command_line(argc, argv)});
   add_bench(app, {.command = command_line(argc, argv)});
   add_chat(app);
   add_serve(app);
   add_detokenize(app);
   add_doctor(app, log);
   add_inspect(app);
+  add_job(app);
+  add_kv(app);
   add_lab(app, command_line(argc, argv));
   add_logits(app);
   add_make_model(app);
   add_models(app);
   add_perplexity(app);
+  add_post(app);
   add_pull(app);
   add_quantize(app);
+  add_replay(app, command_line(argc, argv));
   add_run(app);
   add_selftest(app);
   add_template(app);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <numeric>
 
 #include "base/clock.h"
 #include "base/progress.h"
@@ -11,6 +13,7 @@
 #include "cli/context.h"
 #include "cli/open_model.h"
 #include "cli/profile_file.h"
+#include "kernels/matmul/op.h"
 #include "machine/find_host.h"
 #include "memory/host.h"
 #include "model/config.h"
@@ -24,10 +27,23 @@ DType kv_type_of(const ModelOptions& options) {
   return options.device == "cuda" ? DType::bf16 : DType::f16;
 }
 
-size_t tensor_bytes(const ModelFile& file) {
+int64_t elements_of(const TensorView& tensor) {
+  return std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+// As they lie on the device: a GPU has what it does not read packed in bf16.
+size_t weight_bytes(const ModelFile& file, const ModelOptions& options) {
   size_t bytes = 0;
-  for (const TensorView& tensor : file.tensors()) bytes += tensor.bytes;
+  for (const TensorView& tensor : file.tensors())
+    bytes += options.device == "cuda"
+                 ? bytes_of(matmul::device_weight_type(tensor.type), elements_of(tensor))
+                 : tensor.bytes;
   return bytes;
+}
+
+size_t available_bytes(const Machine& machine, const ModelOptions& options) {
+  return options.device == "cuda" ? machine.gpus.at(0).memory_bytes
+                                  : machine.memory_available_bytes;
 }
 
 // Where the system grants no more address space than memory, a mapping says so before it is used.
@@ -62,9 +78,10 @@ int64_t context_of(const ModelOptions& options, const ModelSession::Needs& needs
                options.n_ctx, config.n_ctx);
   if (options.n_ctx > 0) return options.n_ctx;
   if (needs.kv_bytes != 0) return config.n_ctx;
-  const ContextMemory memory =
-      context_memory(options, needs, config, {machine.memory_available_bytes, tensor_bytes(file)});
-  const int64_t n_ctx = mappable(default_context(config.n_ctx, memory), memory);
+  const ContextMemory memory = context_memory(
+      options, needs, config, {available_bytes(machine, options), weight_bytes(file, options)});
+  const int64_t fits = default_context(config.n_ctx, memory);
+  const int64_t n_ctx = options.device == "cuda" ? fits : mappable(fits, memory);
   if (n_ctx < config.n_ctx)
     fmt::print(stderr,
                "millrace: using a context of {} tokens: the {} that the model was trained for do "
@@ -108,9 +125,9 @@ EngineOptions engine_options(const ModelOptions& options, const ModelSession::Ne
 // requests could use.
 int64_t kv_bytes_left(const ModelOptions& options, const ModelSession::Needs& needs,
                       const ModelFile& file, const Config& config, const Machine& machine) {
-  const size_t taken = tensor_bytes(file) + kv_reserve(machine.memory_available_bytes);
-  const size_t left =
-      machine.memory_available_bytes > taken ? machine.memory_available_bytes - taken : 0;
+  const size_t available = available_bytes(machine, options);
+  const size_t taken = weight_bytes(file, options) + kv_reserve(available);
+  const size_t left = available > taken ? available - taken : 0;
   const int64_t most =
       needs.max_seqs * kv_bytes_of_context(config, config.n_ctx, kv_type_of(options));
   return std::min<int64_t>(static_cast<int64_t>(left), most);
@@ -144,7 +161,12 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   const int64_t start_ns = now_ns();
   std::unique_ptr<ModelSession> session(new ModelSession());
   const bool on_cuda = options.device == "cuda";
-  session->machine_ = on_cuda ? find_machine() : find_host();
+  // A thread that has a team is pinned: it would find one CPU.
+  session->machine_ = needs.beside != nullptr ? needs.beside->machine_
+                      : on_cuda               ? find_machine()
+                                              : find_host();
+  if (on_cuda && session->machine_.gpus.empty())
+    return error(Code::unavailable, "no GPU: {}", session->machine_.gpu_problem);
   MILLRACE_ASSIGN(session->force_, Force::from_environment());
   MILLRACE_ASSIGN(session->profile_, load_profile(session->machine_));
   MILLRACE_ASSIGN(ModelFile file, open_model(options.model));
@@ -153,7 +175,9 @@ Result<std::unique_ptr<ModelSession>> ModelSession::load(const ModelOptions& opt
   const int threads = options.threads > 0 ? options.threads : session->machine_.n_cpus;
   session->name_ = display_name(options.model, file);
   const int64_t n_ctx = context_of(options, needs, file, config, session->machine_);
-  session->team_ = std::make_unique<Team>(threads, session->machine_.cpus);
+  if (needs.beside == nullptr)
+    session->own_team_ = std::make_unique<Team>(threads, session->machine_.cpus);
+  session->team_ = needs.beside != nullptr ? needs.beside->team_ : session->own_team_.get();
   if (on_cuda) {
     MILLRACE_ASSIGN(session->device_, cuda_device());
   } else {

@@ -41,6 +41,8 @@ class ModelSession {
     // All KV pages, apart from the longest context; 0: the context decides, -1: what memory is
     // left once the weights are in.
     int64_t kv_bytes = 0;
+    // Another model's session that outlives this one: its machine and its lanes are used.
+    ModelSession* beside = nullptr;
   };
   static Result<std::unique_ptr<ModelSession>> load(const ModelOptions& options,
                                                     const Needs& needs);
@@ -60,7 +62,8 @@ class ModelSession {
   Machine machine_;
   Profile profile_;
   Force force_;
-  std::unique_ptr<Team> team_;
+  std::unique_ptr<Team> own_team_;
+  Team* team_ = nullptr;
   std::unique_ptr<Device> device_;
   std::optional<PickFrom> from_;
   std::unique_ptr<Engine> engine_;

@@ -4,11 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include <nlohmann/json.hpp>
 
 #include "base/progress.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "kernels/fusion.h"
 #include "kernels/pick.h"
 
 namespace millrace::cli {
@@ -47,21 +51,49 @@ nlohmann::json to_json(const Outcome& o) {
           {"seconds", o.seconds}};
 }
 
-std::vector<Outcome> run_steps(lab::Runner& runner, const Op* only, bool table,
+// What a selftest does, one row of its table each.
+struct Step {
+  std::string what;
+  std::function<Outcome(lab::Runner&)> run;
+};
+
+// Of one op or fused kernel, or of all where the name is empty.
+std::vector<Step> steps_for(const lab::Runner& runner, const std::string& name) {
+  std::vector<Step> steps;
+  const Op* only = name.empty() ? nullptr : op_named(name);
+  if (only != nullptr || name.empty())
+    for (const auto& test : lab::variant_tests(runner, only))
+      steps.push_back(
+          {fmt::format("{}/{} {}", test.op->name, test.variant->name, name_of(test.suite)),
+           [test](lab::Runner& on) {
+             return test_variant(on, *test.op, *test.variant, test.suite);
+           }});
+  for (const Fusion* fusion : lab::fusion_tests(runner, name))
+    steps.push_back({fmt::format("{} fused", fusion->name),
+                     [fusion](lab::Runner& on) { return test_fusion(on, *fusion); }});
+  return steps;
+}
+
+std::vector<Outcome> run_steps(lab::Runner& runner, const std::vector<Step>& steps, bool table,
                                const std::atomic<bool>& stop) {
-  const auto tests = lab::variant_tests(runner, only);
   Progress progress("selftest");
   std::vector<Outcome> outcomes;
   if (table) print_header();
-  for (const auto& test : tests) {
+  for (const Step& step : steps) {
     if (stop || (!outcomes.empty() && outcomes.back().device_lost)) break;
-    progress.at(static_cast<double>(outcomes.size()) / static_cast<double>(tests.size()),
-                fmt::format("{}/{} {}", test.op->name, test.variant->name, name_of(test.suite)));
-    outcomes.push_back(test_variant(runner, *test.op, *test.variant, test.suite));
+    progress.at(static_cast<double>(outcomes.size()) / static_cast<double>(steps.size()),
+                step.what);
+    outcomes.push_back(step.run(runner));
     progress.clear();
     if (table) print_outcome(outcomes.back());
   }
   return outcomes;
+}
+
+bool is_known(std::string_view name) {
+  const auto all = fusions();
+  return op_named(name) != nullptr ||
+         std::any_of(all.begin(), all.end(), [&](const Fusion* f) { return f->name == name; });
 }
 
 int report(const std::vector<Outcome>& outcomes, const Options& options, bool interrupted) {
@@ -102,19 +134,19 @@ int report(const std::vector<Outcome>& outcomes, const Options& options, bool in
 }
 
 int selftest(const Options& options) {
-  const Op* only = options.op.empty() ? nullptr : op_named(options.op);
-  if (only == nullptr && !options.op.empty()) {
+  if (!options.op.empty() && !is_known(options.op)) {
     fmt::print(stderr, "millrace: no op '{}'; the ops are {}\n", options.op, op_names());
     return kUsage;
   }
   const Machine machine = find_machine();
   auto runner = lab::make_runner(options.device, machine);
   if (!runner.ok()) return fail(runner.status());
-  if (lab::variant_tests(**runner, only).empty())
+  const std::vector<Step> steps = steps_for(**runner, options.op);
+  if (steps.empty())
     return fail(error(Code::unavailable, "{} has no variant for {}",
-                      only == nullptr ? "this build" : only->name, options.device));
+                      options.op.empty() ? "this build" : options.op, options.device));
   const auto& stop = catch_interrupts();
-  return report(run_steps(**runner, only, !options.json, stop), options, stop);
+  return report(run_steps(**runner, steps, !options.json, stop), options, stop);
 }
 
 }  // namespace
@@ -127,7 +159,8 @@ void add_selftest(App& app) {
       .type_name("DEVICE")
       .one_of({"cpu", "cuda"})
       .show_default();
-  command.option("--op", options->op, "Test only this op").type_name("OP");
+  command.option("--op", options->op, "Test only this op, or this fused kernel of a GPU")
+      .type_name("OP");
   command.flag("--json", options->json, "Print JSON");
   command.runs([options] { return selftest(*options); });
 }

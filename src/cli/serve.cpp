@@ -9,30 +9,39 @@
 #include <ctime>
 #include <thread>
 
-#include "base/utf8.h"
 #include "cli/commands.h"
+#include "cli/kv_folder.h"
+#include "cli/lab.h"
+#include "cli/listen.h"
 #include "cli/model_session.h"
+#include "cli/read_size.h"
 #include "cli/sampling_options.h"
+#include "cli/state_file.h"
 #include "engine/language_model.h"
+#include "lab/page/page.h"
 #include "serve/http_server.h"
+#include "serve/jobs/jobs.h"
 #include "serve/model_sampling.h"
 #include "serve/routes.h"
+#include "serve/send.h"
 #include "serve/service.h"
 
 namespace millrace::cli {
 namespace {
 
-constexpr char kKeysVariable[] = "MILLRACE_API_KEYS";
-
 struct Options {
   ModelOptions model;
-  std::string host = "127.0.0.1", unix_socket, key_file, template_date, kv_memory, script;
-  int port = 8080;
+  ListenOptions listen;
+  std::string template_date, kv_memory, script, lab_db;
+  KvDiskOptions kv_disk;
   int64_t parallel = 64;
   double chunk_ms = 200;
-  std::vector<std::string> aliases, allow_origins, allow_hosts;
-  bool strict_models = false, no_keys = false;
+  std::vector<std::string> aliases;
+  bool strict_models = false, no_lab = false;
   double drain_s = 30;
+  std::string jobs, jobs_size = "1G";
+  double jobs_keep_days = 7;
+  int jobs_parallel = 4;
   // Not given unless set: NaN, -1.
   float temperature = NAN, top_p = NAN, min_p = NAN, repeat_penalty = NAN;
   int top_k = -1;
@@ -63,72 +72,22 @@ Result<std::optional<std::tm>> read_date(const std::string& text) {
   return std::optional(out);
 }
 
-// "512M", "8G", "1.5GiB" or a number of bytes.
-Result<int64_t> read_size(const std::string& text) {
-  size_t n = 0;
-  double value = 0;
-  try {
-    value = std::stod(text, &n);
-  } catch (...) {
-    n = 0;
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+Result<serve::JobsOptions> jobs_options(const Options& options) {
+  serve::JobsOptions out;
+  out.folder = options.jobs.empty() ? state_path("jobs") : options.jobs;
+  if (options.jobs == "off") {
+    out.folder.clear();
+    out.why_off = "it was started with --jobs off";
+  } else if (out.folder.empty()) {
+    out.why_off = "XDG_STATE_HOME and HOME are not set, so there is no place for them; use --jobs";
   }
-  std::string_view unit = std::string_view(text).substr(n);
-  for (const std::string_view ending : {"iB", "B"})
-    if (unit.ends_with(ending)) unit.remove_suffix(ending.size());
-  constexpr std::string_view kUnits = "KMGT";
-  double factor = 1;
-  if (unit.size() == 1 && kUnits.find(unit[0]) != std::string_view::npos)
-    factor = std::exp2(10.0 * static_cast<double>(kUnits.find(unit[0]) + 1));
-  else if (!unit.empty())
-    n = 0;
-  if (n == 0 || !(value * factor >= 1) || value * factor > 1e15)
-    return error(Code::invalid_argument, "--kv-memory '{}' is no size; give one like 8G or 512M",
-                 text);
-  return static_cast<int64_t>(value * factor);
-}
-
-Result<serve::Keys> read_keys(const Options& options) {
-  serve::Keys keys;
-  if (!options.key_file.empty()) {
-    MILLRACE_ASSIGN(serve::Keys from_file, serve::Keys::from_file(options.key_file));
-    MILLRACE_TRY(keys.add(std::move(from_file)));
-  }
-  if (const char* text = std::getenv(kKeysVariable); text != nullptr && *text != 0) {
-    MILLRACE_ASSIGN(serve::Keys from_text, serve::Keys::from_text(text, kKeysVariable));
-    MILLRACE_TRY(keys.add(std::move(from_text)));
-  }
-  return keys;
-}
-
-// Ctrl-C and SIGTERM come to a thread that waits for them.
-sigset_t stop_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
-}
-
-// A line for each request that does something; no bodies, no keys.
-void log_request(const serve::RequestEnd& end) {
-  if (end.request.method != "POST" && end.status < 400) return;
-  fmt::print(stderr, "millrace: {} {} {} {} bytes {:.3f} s{} {}{}\n", end.request.method,
-             printable(end.request.path, 100), end.status, end.n_bytes, end.seconds,
-             end.is_gone ? " (client went away)" : "", end.request.id,
-             end.request.tenant.empty() ? "" : " " + end.request.tenant);
-}
-
-serve::HttpServerOptions http_options(const Options& options, serve::Keys keys) {
-  serve::HttpServerOptions out;
-  out.address = options.host == "localhost" ? "127.0.0.1" : options.host;
-  out.port = options.port;
-  out.unix_path = options.unix_socket;
-  out.keys = std::move(keys);
-  out.allows_anyone = options.no_keys;
-  out.allowed_hosts = options.allow_hosts;
-  out.allowed_origins = options.allow_origins;
-  out.error_body = serve::Api::error_body;
-  out.on_request_end = log_request;
+  MILLRACE_ASSIGN(out.max_bytes, read_size("--jobs-size", options.jobs_size));
+  out.keep_s = static_cast<int64_t>(options.jobs_keep_days * 86400);
+  out.n_parallel = options.jobs_parallel;
   return out;
 }
 
@@ -140,17 +99,24 @@ std::string sampling_text(const serve::PrepareOptions& options) {
   return out.empty() ? "temperature 0.8, top-k 40, top-p 0.95, min-p 0.05" : out;
 }
 
-// Where a client on this machine finds it.
-std::string url_of(std::string host, int port) {
-  if (host == "0.0.0.0") host = "127.0.0.1";
-  if (host == "::") host = "::1";
-  if (host.find(':') != std::string::npos) host = fmt::format("[{}]", host);
-  return fmt::format("http://{}:{}", host, port);
+std::string jobs_text(const Options& options, const serve::Jobs& jobs) {
+  if (options.jobs == "off") return "off";
+  if (!jobs.opening_failure().empty())
+    return fmt::format("none are taken: {}", jobs.opening_failure());
+  return fmt::format("kept in {}{}", jobs.folder(),
+                     jobs.n_unfinished_at_start() == 0
+                         ? ""
+                         : fmt::format(", {} unfinished", jobs.n_unfinished_at_start()));
 }
 
+// Where what outlives the process is kept, in words.
+struct Kept {
+  std::string contexts, jobs;
+};
+
 void print_start(const Options& options, const serve::HttpServer& server, ModelSession& session,
-                 const serve::Service& service, bool has_keys) {
-  const std::string url = url_of(options.host, server.port());
+                 const serve::Service& service, const Kept& kept, bool has_keys) {
+  const std::string url = url_of(options.listen, server);
   const char* header = has_keys ? " -H 'Authorization: Bearer KEY'" : "";
   const char* token = has_keys ? "KEY" : "none";
   const char* codex_key = has_keys ? ",env_key=\"MILLRACE_KEY\"" : "";
@@ -158,8 +124,10 @@ void print_start(const Options& options, const serve::HttpServer& server, ModelS
   fmt::print(stderr,
              "millrace: serving {} at {}\n"
              "  context {} tokens, KV memory {} for {} tokens, up to {} requests at once\n"
+             "  contexts on disk: {}\n"
              "  tool calls: {}{}\n"
              "  sampling: {}\n"
+             "  jobs: {}\n"
              "  numerics {}\n\n"
              "  curl {}/v1/chat/completions{} -d '{{\"messages\": [{{\"role\": \"user\", "
              "\"content\": \"Hello\"}}]}}'\n"
@@ -169,19 +137,33 @@ void print_start(const Options& options, const serve::HttpServer& server, ModelS
              "v1\",wire_api=\"responses\"{}}}'\n",
              session.name(), url, service.preparer().options().max_prompt_tokens,
              size_text(engine.kv_bytes()), engine.n_pages() * kPageTokens,
-             engine.options().max_seqs, name_of(service.preparer().format().tools),
+             engine.options().max_seqs, kept.contexts, name_of(service.preparer().format().tools),
              service.preparer().format().needs_instructions
                  ? " (the template has no tools: they are described in the system message)"
                  : "",
-             sampling_text(service.preparer().options()), engine.fingerprint(), url, header, url,
-             token, url, codex_key);
+             sampling_text(service.preparer().options()), kept.jobs, engine.fingerprint(), url,
+             header, url, token, url, codex_key);
+}
+
+// Null where it is not wanted, or where there is no place for a database.
+std::unique_ptr<lab::LabPage> open_lab_page(const Options& options) {
+  if (options.no_lab) return nullptr;
+  const auto database = lab_database(options.lab_db);
+  if (database.ok()) return std::make_unique<lab::LabPage>(lab::PageOptions{database.value()});
+  fmt::print(stderr, "millrace: warning: no lab page: {}\n", database.status().message());
+  return nullptr;
+}
+
+std::vector<serve::Route> all_routes(serve::Api& api, lab::LabPage* lab_page) {
+  std::vector<serve::Route> out = api.routes();
+  if (lab_page == nullptr) return out;
+  for (serve::Route& route : lab_page->routes()) out.push_back(std::move(route));
+  return out;
 }
 
 Result<int> run_server(const Options& options) {
-  MILLRACE_ASSIGN(serve::Keys keys, read_keys(options));
+  MILLRACE_ASSIGN(serve::Keys keys, read_keys(options.listen));
   const bool has_keys = !keys.empty();
-  for (const std::string& warning : keys.warnings())
-    fmt::print(stderr, "millrace: warning: {}\n", warning);
   MILLRACE_TRY(validate(serve::overlay({}, sampling_flags(options))));
   MILLRACE_ASSIGN(const std::optional<std::tm> date, read_date(options.template_date));
   std::unique_ptr<serve::Script> script;
@@ -190,21 +172,28 @@ Result<int> run_server(const Options& options) {
   }
   int64_t kv_bytes = -1;
   if (!options.kv_memory.empty()) {
-    MILLRACE_ASSIGN(kv_bytes, read_size(options.kv_memory));
+    MILLRACE_ASSIGN(kv_bytes, read_size("--kv-memory", options.kv_memory));
   }
+  MILLRACE_ASSIGN(const KvDisk kv_disk,
+                  read_kv_disk(options.kv_disk, is_loopback(options.listen.host)));
+  MILLRACE_ASSIGN(const serve::JobsOptions job_options, jobs_options(options));
 
   // Threads that start before the team are pinned nowhere.
-  const sigset_t signals = stop_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const sigset_t signals = block_stop_signals();
   // So that one long conversation does not hold up all; a script says its lines in order.
   serve::WorkQueue workers(options.script.empty() ? 2 : 1, 4096);
-  serve::Api api({.version = MILLRACE_VERSION,
-                  .aliases = options.aliases,
-                  .strict_models = options.strict_models,
-                  .started_s = std::time(nullptr)});
+  const auto lab_page = open_lab_page(options);
+  serve::Api api(
+      {.version = MILLRACE_VERSION,
+       .aliases = options.aliases,
+       .strict_models = options.strict_models,
+       .started_s = std::time(nullptr),
+       .mounted = lab_page ? lab::LabPage::described() : std::vector<serve::MountedRoute>()});
   MILLRACE_ASSIGN(const auto server,
-                  serve::HttpServer::start(http_options(options, std::move(keys)), api.routes()));
+                  serve::HttpServer::start(http_options(options.listen, std::move(keys)),
+                                           all_routes(api, lab_page.get())));
   std::atomic<serve::Service*> running = nullptr;
+  std::atomic<serve::Jobs*> running_jobs = nullptr;
   std::atomic<bool> stopping = false;
   std::thread waiter([&]() noexcept {
     int signal = 0;
@@ -217,6 +206,9 @@ Result<int> run_server(const Options& options) {
     sigaddset(&ctrl_c, SIGINT);
     std::signal(SIGINT, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &ctrl_c, nullptr);
+    // First the jobs: they go on at the next start, and who follows them need not be waited for.
+    if (serve::Jobs* jobs = running_jobs.load(); jobs != nullptr) jobs->stop();
+    if (lab_page) lab_page->stop();
     server->stop(options.drain_s);
     serve::Service* service = running.load();
     if (service == nullptr) std::_Exit(0);  // still loading, and nothing is half done
@@ -228,6 +220,8 @@ Result<int> run_server(const Options& options) {
                     ModelSession::load(options.model, {.max_seqs = options.parallel,
                                                        .max_outputs = options.parallel,
                                                        .kv_bytes = kv_bytes}));
+    MILLRACE_ASSIGN(const std::string disk,
+                    keep_on_disk(session->engine(), session->machine(), session->name(), kv_disk));
     MILLRACE_ASSIGN(LanguageModel model, session->language_model());
     serve::ServiceOptions service_options;
     service_options.prepare.from_flags = sampling_flags(options);
@@ -236,13 +230,16 @@ Result<int> run_server(const Options& options) {
     service_options.scheduler.chunk_s = options.chunk_ms * 1e-3;
     service_options.script = script.get();
     serve::Service service(model, workers, service_options);
+    serve::Jobs jobs(service, session->name(), job_options);
+    running_jobs = &jobs;
     running = &service;
-    if (!stopping) api.open(service, session->name());
+    if (!stopping) api.open(service, jobs, session->name());
     if (model.chat_template().needs_date() && !date)
       fmt::print(stderr,
                  "millrace: warning: the chat template prints a date: it gets 2025-01-01 unless "
                  "--template-date sets another\n");
-    if (!stopping) print_start(options, *server, *session, service, has_keys);
+    if (!stopping)
+      print_start(options, *server, *session, service, {disk, jobs_text(options, jobs)}, has_keys);
     service.run();  // until the waiter stops it
     return {};
   };
@@ -271,26 +268,13 @@ void add_serve(App& app) {
       app.add("serve", "Serve a model over HTTP: OpenAI and Anthropic APIs, web page");
   add_model_options(command, options->model);
   Command http = command.group("HTTP");
-  http.option("--host", options->host, "Address to listen on").show_default();
-  http.option("--port", options->port, "Port; 0 for any free one").range(0, 65535).show_default();
-  http.option("--unix-socket", options->unix_socket, "Listen on this Unix socket too")
-      .type_name("PATH");
-  http.option("--api-key-file", options->key_file,
-              fmt::format("File of API keys, one per line: [admin ][NAME:]KEY (or set {})",
-                          kKeysVariable))
-      .type_name("FILE");
-  http.flag("--no-api-key", options->no_keys, "Let anyone in, even from other machines");
-  http.option("--allow-origin", options->allow_origins,
-              "Let pages from this origin call the API; repeat for several")
-      .take_all();
-  http.option("--allow-host", options->allow_hosts,
-              "Answer to this host name too, for proxies; repeat for several")
-      .take_all();
+  add_listen_options(http, options->listen);
   Command engine = command.group("Engine");
   engine
       .option("--kv-memory", options->kv_memory,
               "Memory for all contexts together, like 8G (default: what is left)")
       .type_name("SIZE");
+  add_kv_disk_options(engine, options->kv_disk);
   engine.option("--parallel", options->parallel, "Requests computed at once; more wait")
       .range(1, 1024)
       .show_default();
@@ -302,6 +286,20 @@ void add_serve(App& app) {
       .show_default();
   engine.option("--drain", options->drain_s, "Seconds that running requests get when it stops")
       .real_range(0, 86400)
+      .show_default();
+  Command jobs = command.group("Jobs: answers made in the background that survive a restart");
+  jobs.option("--jobs", options->jobs,
+              "Folder for jobs, or off (default: the user's own, under ~/.local/state/millrace)")
+      .type_name("DIR");
+  jobs.option("--jobs-keep", options->jobs_keep_days, "Days that a finished job is kept")
+      .real_range(0, 36500)
+      .show_default();
+  jobs.option("--jobs-size", options->jobs_size,
+              "Size of all jobs together; finished ones of who has most go first")
+      .type_name("SIZE")
+      .show_default();
+  jobs.option("--jobs-parallel", options->jobs_parallel, "Jobs computed at once; more wait")
+      .range(1, 1024)
       .show_default();
   Command sampling = command.group("Sampling, where a request does not say");
   sampling.option("--temperature,--temp", options->temperature,
@@ -327,6 +325,11 @@ void add_serve(App& app) {
       .option("--script", options->script,
               "For tests of clients: say what this file says instead of what the model would")
       .type_name("FILE");
+  Command lab = command.group("Lab");
+  lab.option("--lab-db", options->lab_db,
+             "Database that the page at /lab shows (default: the user's own)")
+      .type_name("FILE");
+  lab.flag("--no-lab", options->no_lab, "No page at /lab");
   command.settings("MILLRACE_SERVE");
   command.runs([options] { return serve_command(*options); });
 }
