@@ -215,6 +215,10 @@ class Chat(Terminal):
         self.see("Ctrl-C again to quit", "> ")
         self.type("half a line\x03")
         self.see("half a line", "^C", "> ")
+        self.type("\x03")
+        self.see("Ctrl-C again to quit", "> ")
+        self.type("é\x7f\x03")  # typed and deleted
+        self.see("Ctrl-C again to quit", "> ")
         self.type("/set seed\n")
         self.see("seed 0", "> ")
         self.type("\x03")

@@ -35,15 +35,16 @@ constexpr std::array<std::string_view, 5> kPublic = {"args.h", "op.h", "row.h", 
 struct Boundary {
   std::string_view header, folder;
 };
-constexpr std::array<Boundary, 9> kBoundaries = {{{"sqlite3.h", "base"},
-                                                  {"xxhash.h", "base"},
-                                                  {"CLI/", "cli"},
-                                                  {"histedit.h", "cli"},
-                                                  {"pcre2.h", "text"},
-                                                  {"utf8proc.h", "text"},
-                                                  {"curl/", "hub"},
-                                                  {"openssl/", "hub"},
-                                                  {"boost/", "serve"}}};
+constexpr std::array<Boundary, 10> kBoundaries = {{{"sqlite3.h", "base"},
+                                                   {"xxhash.h", "base"},
+                                                   {"CLI/", "cli"},
+                                                   {"histedit.h", "cli"},
+                                                   {"pcre2.h", "text"},
+                                                   {"utf8proc.h", "text"},
+                                                   {"curl/", "hub"},
+                                                   {"openssl/", "hub"},
+                                                   {"liburing.h", "engine"},
+                                                   {"boost/", "serve"}}};
 
 std::vector<std::string> parts_of(const std::string& path) {
   std::vector<std::string> parts;

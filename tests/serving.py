@@ -17,9 +17,10 @@ class Server:
     """The program on a free port, with the small model. `script`: what the model says, as a list of (match, say);
     a match of None says its line again and again."""
 
-    def __init__(self, millrace, *args, script=None, environment=None, port=0, threads=1, kv_memory="1G", wait=True):
+    def __init__(self, millrace, *args, script=None, environment=None, port=0, threads=1, kv_memory="1G", wait=True,
+                 model="tiny"):
         self.home = tempfile.TemporaryDirectory()
-        command = [millrace, "serve", "-m", "tiny", "-t", str(threads), "--kv-memory", kv_memory, "--port", str(port), *args]
+        command = [millrace, "serve", "-m", model, "-t", str(threads), "--kv-memory", kv_memory, "--port", str(port), *args]
         if script is not None:
             command += ["--script", self.write_script(script)]
         environment = {"HOME": self.home.name, "PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1", **(environment or {})}
@@ -56,9 +57,9 @@ class Server:
     def url(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def stop(self):
-        """Its exit status."""
-        self.process.terminate()
+    def stop(self, kill=False):
+        """Its exit status. `kill`: at once, in the middle of whatever it does."""
+        self.process.kill() if kill else self.process.terminate()
         try:
             return self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
@@ -141,18 +142,25 @@ class Server:
         return self.wait(lambda state: not state["running"] and not state["waiting"], "still busy")
 
 
-def read_events(reply):
-    name, data = None, []
+def read_numbered_events(reply):
+    """(id, name, data) of each event as it comes, the data as text."""
+    id, name, data = None, None, []
     for line in reply:
         line = line.decode().rstrip("\r\n")
         if line.startswith("event:"):
             name = line[6:].strip()
+        elif line.startswith("id:"):
+            id = int(line[3:])
         elif line.startswith("data:"):
             data.append(line[5:].strip())
         elif not line and data:
-            text = "\n".join(data)
-            yield name, text if text == "[DONE]" else json.loads(text)
-            name, data = None, []
+            yield id, name, "\n".join(data)
+            id, name, data = None, None, []
+
+
+def read_events(reply):
+    for _, name, text in read_numbered_events(reply):
+        yield name, text if text == "[DONE]" else json.loads(text)
 
 
 def function(name, properties, **more):

@@ -3,12 +3,17 @@
 # speaks on standard error; a failure says what to do and ends the caller with a non-zero status.
 
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libsqlite3-dev
-  libpcre2-dev libutf8proc-dev libedit-dev libcurl4-openssl-dev libssl-dev libxxhash-dev libboost-dev
+  libpcre2-dev libutf8proc-dev libedit-dev libcurl4-openssl-dev libssl-dev libxxhash-dev liburing-dev libboost-dev
   python3-pip)
 test_packages=("${build_packages[@]}" libgtest-dev)
 client_packages=("${test_packages[@]}" python3-venv)
 browser_packages=(chromium) # 117 MB, 15 s; without it the tests of the page are skipped
 check_packages=("${test_packages[@]}" clang-format)
+
+# Where a compiler cache is installed, it is used.
+if [ -z "${CMAKE_CXX_COMPILER_LAUNCHER-}" ] && command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+fi
 
 say() { printf 'millrace: %s\n' "$*" >&2; }
 

@@ -67,7 +67,7 @@ def test_parse_gives_an_object(client):
 
 
 def test_what_needs_a_store_is_refused(client):
-    for field in ({"previous_response_id": "resp_1"}, {"background": True}):
+    for field in ({"previous_response_id": "resp_1"}, {"conversation": "conv_1"}):
         with pytest.raises(openai.BadRequestError) as caught:
             client.responses.create(model="tiny", input="Hello", **field)
         assert caught.value.param == next(iter(field))

@@ -41,7 +41,7 @@ def test_the_document_holds(document, mode):
         try:
             holds()
         except hypothesis.errors.Unsatisfiable:
-            assert operation.method.upper() == "GET"  # which may take nothing that could be wrong
+            assert not operation.body  # without one, it may take nothing that could be wrong
         except (Exception, BaseExceptionGroup) as failure:  # all of them are told at once
             failures.append(f"{operation.label}: {failure}")
     assert not failures, "\n\n".join(failures)

@@ -49,6 +49,7 @@ def prose(seed, n_words):
 def millrace_command(model, port, options):
     # Pages for all sessions at once, as llama-server's context below. It has no slots to divide them between.
     return [MILLRACE, "serve", "-m", model, "--port", port, "-t", options.threads, "-c", SLOT_CONTEXT, "--kv-memory", "4G",
+            "--kv-disk", "off",
             *(["--parallel", options.parallel] if options.parallel else [])]
 
 
