@@ -181,6 +181,7 @@ class Load:
 
     def report(self, seconds):
         return {"seconds": seconds, "first_s": statistics.median(self.first_s), "worst_s": max(self.first_s),
+                "each_first_s": [round(one, 4) for one in self.first_s],
                 "first_turn_s": statistics.median(self.first_turn_s),
                 "n_prompt": (min(self.n_prompt), max(self.n_prompt)), "n_prompt_all": sum(self.n_prompt),
                 "n_cached": self.n_cached, "n_answer": self.n_answer}
@@ -275,32 +276,80 @@ def read_options():
     parser.add_argument("--parallel", type=int, help="requests that millrace computes at once (default: its own, 64)")
     parser.add_argument("--only", choices=list(COMMANDS), help="run one side, without a verdict")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it works; no verdict in the exit code")
+    parser.add_argument("--save", metavar="FILE", help="keep what every round measured, as JSON")
+    parser.add_argument("--from", dest="load_from", metavar="FILE", help="measure nothing: report what --save kept")
+    parser.add_argument("--markdown", action="store_true", help="print the rows of the table in docs/serving.md")
     options = parser.parse_args()
     options.chat_sessions, options.chat_turns, options.chat_tokens = (2, 3, 8) if options.quick else (8, 20, 32)
     options.agent_sessions, options.agent_turns, options.agent_tokens = (3, 2, 8) if options.quick else (12, 4, 48)
     if options.quick:
         options.rounds = 1
-    options.model = options.model or q8_model()
+    if not options.load_from:
+        options.model = options.model or q8_model()
     return options
+
+
+def measure_all(options):
+    """What --save keeps and the report is made from."""
+    settings = {side: " ".join(os.path.basename(str(word)) for word in command(options.model, "PORT", options))
+                for side, command in COMMANDS.items()}
+    load = os.getloadavg()[0]
+    sizes = {name: getattr(options, name) for name in ("chat_sessions", "chat_turns", "agent_sessions", "agent_turns")}
+    return {"cpu": cpu_name(), "n_cpus": os.cpu_count(), "model": os.path.basename(options.model), "settings": settings,
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "sizes": sizes, "chat": measure(chat, options),
+            "agents": measure(agents, options), "load": (load, os.getloadavg()[0])}
+
+
+def report(measured):
+    print(f"{measured['cpu']}, {measured['n_cpus']} CPUs, load {measured['load'][0]:.2f}, {measured['load'][1]:.2f} at the end; "
+          f"{measured['model']}; {measured['time']}")
+    for side, words in measured["settings"].items():
+        print(f"  {side}: {words}")
+    print(f"\n{'':<44}" + "".join(f" {side:>10}" for side in COMMANDS) + f" {'ratio':>7}  target")
+    chats, agents_, n = measured["chat"], measured["agents"], measured["sizes"]
+    good = show(f"{n['chat_sessions']} chats of {n['chat_turns']} turns, seconds", chats, "seconds", CHAT_TARGET)
+    show_counts(chats)
+    good &= show(f"{n['agent_sessions']} agents, turns 2 to {n['agent_turns']}, first token, s", agents_, "first_s", AGENT_TARGET)
+    show("    the longest of them", agents_, "worst_s", None)
+    show("    of turn 1", agents_, "first_turn_s", None)
+    show("    all of it, seconds", agents_, "seconds", None)
+    show_counts(agents_)
+    return good
+
+
+def markdown(measured):
+    """The rows of the table in docs/serving.md."""
+    def cells(rounds, keys, target=None):
+        sides = {side: [statistics.median(one[key] for one in runs) for key in keys] for side, runs in rounds.items()}
+        ratios = [statistics.median(mine[key] / theirs[key] for theirs, mine in zip(rounds["llama.cpp"], rounds["millrace"]))
+                  for key in keys]
+        text = "; ".join(f"{ratio:.2f}" for ratio in ratios)
+        if target is not None and ratios[0] > target:
+            text = f"**{text}, missed**"
+        return " | ".join([*("; ".join(f"{value:.1f}" for value in sides[side]) + " s" for side in COMMANDS), text, str(target or "")])
+
+    n = measured["sizes"]
+    print(f"| {n['chat_sessions']} chats of {n['chat_turns']} turns | {cells(measured['chat'], ['seconds'], CHAT_TARGET)} |")
+    print(f"| {n['agent_sessions']} agents of {n['agent_turns']} turns: first token of turns 2 to {n['agent_turns']}, median | "
+          f"{cells(measured['agents'], ['first_s'], AGENT_TARGET)} |")
+    print(f"| the longest of them; of turn 1; all of it | {cells(measured['agents'], ['worst_s', 'first_turn_s', 'seconds'])} |")
 
 
 def main():
     options = read_options()
-    print(f"{cpu_name()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}; {os.path.basename(options.model)}")
-    for side, command in COMMANDS.items():
-        words = [os.path.basename(str(word)) for word in command(options.model, "PORT", options)]
-        print(f"  {side}: {' '.join(words)}")
-    loads = {load: measure(load, options) for load in (chat, agents)}
-    print(f"\n{'':<44}" + "".join(f" {side:>10}" for side in COMMANDS) + f" {'ratio':>7}  target")
-    good = show(f"{options.chat_sessions} chats of {options.chat_turns} turns, seconds", loads[chat], "seconds", CHAT_TARGET)
-    show_counts(loads[chat])
-    good &= show(f"{options.agent_sessions} agents, turns 2 to {options.agent_turns}, first token, s", loads[agents], "first_s",
-                 AGENT_TARGET)
-    show("    the longest of them", loads[agents], "worst_s", None)
-    show("    of turn 1", loads[agents], "first_turn_s", None)
-    show("    all of it, seconds", loads[agents], "seconds", None)
-    show_counts(loads[agents])
-    print(f"load {os.getloadavg()[0]:.2f}" + ("; --quick: do not quote these times" if options.quick else ""))
+    if options.load_from:
+        with open(options.load_from) as file:
+            measured = json.load(file)
+    else:
+        measured = measure_all(options)
+    if options.save:
+        with open(options.save, "w") as file:
+            json.dump(measured, file, indent=1)
+    if options.markdown:
+        return markdown(measured)
+    good = report(measured)
+    if options.quick:
+        print("--quick: do not quote these times")
     sys.exit(0 if good or options.quick else 1)
 
 

@@ -35,7 +35,7 @@ def yardstick(mode, path, setting, *contexts):
 
 def ours(path, contexts):
     result = json.loads(run(MILLRACE, "bench", path, "--json", "--no-store", "--contexts", ",".join(map(str, contexts))))
-    return {**result, "prefill": result["prefill"][0], "decode": {row["context"]: row for row in result["decode"]}}
+    return {**result, "prefill": result["prefill"][0], "decode": {str(row["context"]): row for row in result["decode"]}}
 
 
 def starts(path, setting):
@@ -62,15 +62,25 @@ def tuned(path, context):
             min(tried, key=lambda s: min(tried[s]["decode_s"][str(context)])))
 
 
-def measure(path, n_rounds):
+def measure(path, options):
+    """All that is known of one file: what --save keeps and the reports are made from."""
     for_prefill, for_decode = tuned(path, 0)
     note(f"  llama.cpp is best with (threads, flash) {for_prefill} in prefill, {for_decode} in decode")
     rounds = []
-    for i in range(n_rounds):
-        note(f"  round {i + 1} of {n_rounds}")
+    for i in range(options.rounds):
+        note(f"  round {i + 1} of {options.rounds}")
         rounds.append({"start": starts(path, for_decode), "decode": yardstick("speed", path, for_decode, 0),
                        "prefill": yardstick("speed", path, for_prefill, 0), "ours": ours(path, [0])})
-    return rounds
+    return {"name": os.path.basename(path), "kind": kind_of(path), "bytes": os.path.getsize(path), "for_prefill": for_prefill,
+            "for_decode": for_decode, "rounds": rounds, "deep": measure_deep(path, options.contexts)}
+
+
+def measure_deep(path, contexts):
+    """Once each, and for the record: no target hangs on it."""
+    if not contexts:
+        return None
+    _, best = tuned(path, contexts[0])
+    return {"theirs": yardstick("speed", path, best, *contexts), "ours": ours(path, contexts)}
 
 
 def middle(values):
@@ -84,36 +94,62 @@ def show(what, theirs, mine, ratio, target, unit, least=True):
     return holds is not False
 
 
-def report(path, kind, rounds):
-    print(f"\n{os.path.basename(path)} ({kind}), {os.path.getsize(path) / 1e6:.1f} MB")
+def figures(file):
+    """Pairs of llama.cpp's and Millrace's, of each round the best and of rounds the median."""
+    rounds, mine = file["rounds"], [r["ours"] for r in file["rounds"]]
+    out = {"decode": (middle(128 / min(r["decode"]["decode_s"]["0"]) for r in rounds),
+                      middle(m["decode"]["0"]["tok_s"] for m in mine)),
+           "prefill": (middle(512 / min(r["prefill"]["prefill_s"]) for r in rounds),
+                       middle(m["prefill"]["tok_s"] for m in mine))}
+    for key in ("load_to_first_token_s", "pss_bytes"):
+        out[key] = tuple(middle(r["start"][side][key] for r in rounds) for side in (0, 1))
+    floor, share = (middle(m["decode"]["0"][key] for m in mine) for key in ("floor_tok_s", "floor_share"))
+    out["floor"], out["floor_share"] = floor, (out["decode"][0] / floor, share)
+    for context, row in (file["deep"]["ours"]["decode"] if file["deep"] else {}).items():
+        out[f"decode at {context}"] = (128 / min(file["deep"]["theirs"]["decode_s"][context]), row["tok_s"])
+    return out
+
+
+def report(file):
+    kind, of = file["kind"], figures(file)
+    print(f"\n{file['name']} ({kind}), {file['bytes'] / 1e6:.1f} MB")
     print(f"  {'':<26} {'llama.cpp':>10} {'millrace':>10} {'':<6} {'ratio':>7}  target")
-    decode = middle(128 / min(r["decode"]["decode_s"]["0"]) for r in rounds)
-    prefill = middle(512 / min(r["prefill"]["prefill_s"]) for r in rounds)
-    mine = [r["ours"] for r in rounds]
-    my_decode = middle(m["decode"][0]["tok_s"] for m in mine)
-    my_prefill = middle(m["prefill"]["tok_s"] for m in mine)
-    floor, my_share = (middle(m["decode"][0][key] for m in mine) for key in ("floor_tok_s", "floor_share"))
-    pairs = [[middle(r["start"][side][key] for r in rounds) for side in (0, 1)]
-             for key in ("load_to_first_token_s", "pss_bytes")]
-    good = [show("decode 128", decode, my_decode, my_decode / decode, DECODE_TARGET.get(kind), "tok/s"),
-            show("  of the bandwidth floor", decode / floor, my_share, my_share, FLOOR_TARGET.get(kind), ""),
-            show("prefill 512", prefill, my_prefill, my_prefill / prefill, PREFILL_TARGET, "tok/s"),
-            show("load to first token", *pairs[0], pairs[0][1] / pairs[0][0], START_TARGET, "s", least=False),
-            show("memory after it", *(b / 1e6 for b in pairs[1]), pairs[1][1] / pairs[1][0], MEMORY_TARGET, "MB",
-                 least=False)]
-    print(f"  the floor was {floor:.0f} tok/s: {mine[-1]['weight_bytes'] / 1e6:.1f} MB of weights, and the KV, at what the bare "
-          "read loop reached between the steps")
+
+    def line(what, key, target, unit, least=True):
+        theirs, mine = of[key]
+        return show(what, theirs, mine, mine / theirs, target, unit, least)
+
+    of["MB"] = [b / 1e6 for b in of["pss_bytes"]]
+    good = [line("decode 128", "decode", DECODE_TARGET.get(kind), "tok/s"),
+            show("  of the bandwidth floor", *of["floor_share"], of["floor_share"][1], FLOOR_TARGET.get(kind), ""),
+            line("prefill 512", "prefill", PREFILL_TARGET, "tok/s"),
+            line("load to first token", "load_to_first_token_s", START_TARGET, "s", least=False),
+            line("memory after it", "MB", MEMORY_TARGET, "MB", least=False)]
+    print(f"  the floor was {of['floor']:.0f} tok/s: {file['rounds'][-1]['ours']['weight_bytes'] / 1e6:.1f} MB of weights, and the "
+          "KV, at what the bare read loop reached between the steps")
+    for key in of:
+        if key.startswith("decode at "):
+            line(f"decode 128 {key[7:]}", key, None, "tok/s")
     return all(good)
 
 
-def report_deep(path, contexts):
-    """Once each, and for the record: no target hangs on it."""
-    _, best = tuned(path, contexts[0])
-    theirs, mine = yardstick("speed", path, best, *contexts), ours(path, contexts)
-    for context in contexts:
-        rate = 128 / min(theirs["decode_s"][str(context)])
-        show(f"decode 128 at {context}", rate, mine["decode"][context]["tok_s"],
-             mine["decode"][context]["tok_s"] / rate, None, "tok/s")
+def markdown(files):
+    """The rows of the tables in docs/numbers.md and README.md."""
+    def ratio(pair, form="{:.0f}", mark="**", digits=1):
+        theirs, mine = pair
+        return f"{form.format(mine)} / {form.format(theirs)} = {mark}{mine / theirs:.{digits}f}{mark}"
+
+    for file in files:
+        of = figures(file)
+        theirs, mine = (f"{100 * share:.0f} %" for share in of["floor_share"])
+        share = f", {mine} of the bandwidth floor ({theirs})" if file["kind"] in FLOOR_TARGET else ""
+        deep = "; ".join(ratio(of[key], mark="") for key in of if key.startswith("decode at "))
+        print(f"| {file['kind']} | {ratio(of['decode'])}{share} | {ratio(of['prefill'])} | "
+              f"{ratio(of['load_to_first_token_s'], '{:.3f}', digits=2)} | "
+              f"{ratio([b / 1e6 for b in of['pss_bytes']], digits=2)} | {deep} |")
+    for file in files:
+        of = figures(file)
+        print(f"| {file['kind']} | {ratio(of['decode'])} | {ratio(of['prefill'])} |")
 
 
 def stolen():
@@ -134,29 +170,53 @@ def default_files():
     return files
 
 
+def kind_of(path):
+    return re.search(r"I?Q\d_[0-9A-Z]+(_[A-Z]+)?|B?F16|F32|$", os.path.basename(path)).group() or "?"
+
+
+def measure_all(options):
+    machine, before, load = json.loads(run(MILLRACE, "doctor", "--json")), stolen(), os.getloadavg()[0]
+    measured = {"machine": machine, "files": []}
+    for path in options.files or default_files():
+        note(path)
+        measured["files"].append(measure(path, options))
+        after = stolen()
+        measured["load"] = (load, os.getloadavg()[0])
+        measured["stolen"] = (after[0] - before[0]) / max(after[1] - before[1], 1)
+        if options.save:  # after every file: a run that is stopped keeps what it has
+            with open(options.save, "w") as file:
+                json.dump(measured, file, indent=1)
+    return measured
+
+
+def report_machine(measured):
+    machine = measured["machine"]
+    m, c = machine["machine"], machine["ceilings"]
+    print(f"{m['cpu_name']}, {m['n_cpus']} CPUs on {m['n_cores']} cores, {c['read_gbps_all']:.1f} GB/s read; load "
+          f"{measured['load'][0]:.2f}, {measured['load'][1]:.2f} at the end; {machine['time']}; "
+          f"{100 * measured['stolen']:.1f} % of the time was stolen by other machines")
+    for finding in machine["findings"]:
+        print(f"  {finding['severity']}: {finding['what']}")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tools/compare_llamacpp", description=__doc__)
     parser.add_argument("files", nargs="*", help="GGUF files with their type in the name (SmolLM2's types)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--contexts", type=int, nargs="*", default=[2048, 8192], help="also decode at these")
+    parser.add_argument("--save", metavar="FILE", help="keep every time that was measured, as JSON")
+    parser.add_argument("--from", dest="load_from", metavar="FILE", help="measure nothing: report what --save kept")
+    parser.add_argument("--markdown", action="store_true", help="print the rows of the tables in docs/numbers.md and README.md")
     options = parser.parse_args()
-    machine = json.loads(run(MILLRACE, "doctor", "--json"))
-    m, c = machine["machine"], machine["ceilings"]
-    print(f"{m['cpu_name']}, {m['n_cpus']} CPUs on {m['n_cores']} cores, {c['read_gbps_all']:.1f} GB/s read; load "
-          f"{os.getloadavg()[0]:.2f}; {machine['time']}")
-    for finding in machine["findings"]:
-        print(f"  {finding['severity']}: {finding['what']}")
-    before, good = stolen(), True
-    for path in options.files or default_files():
-        kind = re.search(r"I?Q\d_[0-9A-Z]+(_[A-Z]+)?|B?F16|F32|$", os.path.basename(path)).group() or "?"
-        note(f"{path}")
-        good &= report(path, kind, measure(path, options.rounds))
-        if options.contexts:
-            report_deep(path, options.contexts)
-    after = stolen()
-    print(f"\n{100 * (after[0] - before[0]) / max(after[1] - before[1], 1):.1f} % of the time was stolen by other machines; "
-          f"load {os.getloadavg()[0]:.2f}")
-    sys.exit(0 if good else 1)
+    if options.load_from:
+        with open(options.load_from) as file:
+            measured = json.load(file)
+    else:
+        measured = measure_all(options)
+    if options.markdown:
+        return markdown(measured["files"])
+    report_machine(measured)
+    sys.exit(0 if all([report(file) for file in measured["files"]]) else 1)
 
 
 if __name__ == "__main__":
