@@ -7,8 +7,11 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "engine/fixture_test.h"
 #include "files/gguf_write.h"
@@ -119,6 +122,48 @@ TEST_F(ExtraTensors, WhatNoCallReadsIsRefusedByName) {
     expect_refused(extra.name);
     EXPECT_EQ(inspected().unused.unknown, std::vector<std::string>{extra.name});
   }
+}
+
+// A directory with one tensor more, which has the bytes of `like`.
+void copy_with(const std::string& from, const std::string& to, const std::string& name,
+               const std::string& like) {
+  using Options = std::filesystem::copy_options;
+  std::filesystem::copy(from, to, Options::overwrite_existing | Options::recursive);
+  std::ifstream in(from + "/model.safetensors", std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  uint64_t n = 0;
+  std::memcpy(&n, bytes.data(), sizeof(n));
+  auto header = nlohmann::json::parse(bytes.substr(8, n));
+  std::string data = bytes.substr(8 + n);
+  auto entry = header.at(like);
+  const size_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1];
+  entry["data_offsets"] = {data.size(), data.size() + end - begin};
+  header[name] = entry;
+  data += data.substr(begin, end - begin);
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  n = text.size();
+  std::ofstream out(to + "/model.safetensors", std::ios::binary);
+  out.write(reinterpret_cast<const char*>(&n), sizeof(n)) << text << data;
+}
+
+// The step names a stack of experts, a directory each of them: one more than the stack has is as
+// unknown as any other tensor.
+TEST_F(ExtraTensors, AnExpertThatNoStackHasIsRefusedByName) {
+  const std::string to = fmt::format("{}/experts_{}", testing::TempDir(), getpid());
+  std::filesystem::create_directories(to);
+  const std::string like = "model.layers.0.mlp.experts.0.gate_proj.weight";
+  for (const auto& [name, ours] :
+       {std::pair{"model.layers.0.mlp.experts.77.gate_proj.weight", "ffn_gate_exps.77.weight"},
+        std::pair{"blk.0.ffn_gate_exps.bias", "ffn_gate_exps.bias"},
+        std::pair{"blk.0.ffn_gate_exps.00.weight", "ffn_gate_exps.00.weight"}}) {
+    copy_with(fixture("qwen3_moe"), to, name, like);
+    const Inspection i = inspect(open_model_file(to).value());
+    EXPECT_FALSE(i.runs) << name;
+    EXPECT_NE(i.why_not.find(ours), std::string::npos) << i.why_not;
+  }
+  EXPECT_TRUE(inspect(open_model_file(fixture("qwen3_moe")).value()).runs);
+  std::filesystem::remove_all(to);
 }
 
 TEST_F(ExtraTensors, AWrongShapeIsRefusedByName) {

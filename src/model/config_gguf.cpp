@@ -89,7 +89,8 @@ Status read_rope_factor(const Keys& keys, rope::Scaling& rope) {
 
 Status read_yarn(const Keys& keys, int64_t n_ctx, rope::Scaling& rope) {
   MILLRACE_ASSIGN(rope.ext_factor, keys.real_or("rope.scaling.yarn_ext_factor", 1));
-  MILLRACE_ASSIGN(rope.attn_factor, keys.real_or("rope.scaling.yarn_attn_factor", 1));
+  MILLRACE_ASSIGN(const double attn_factor, keys.real_or("rope.scaling.yarn_attn_factor", 1));
+  rope.attn_factor *= attn_factor;
   MILLRACE_ASSIGN(rope.beta_fast, keys.real_or("rope.scaling.yarn_beta_fast", 32));
   MILLRACE_ASSIGN(rope.beta_slow, keys.real_or("rope.scaling.yarn_beta_slow", 1));
   MILLRACE_ASSIGN(rope.orig_ctx, keys.count_or("rope.scaling.original_context_length", n_ctx));
@@ -102,19 +103,19 @@ Status read_rope(const Keys& keys, Config& config) {
       config.architecture->pairs_neighbours ? rope::PairOrder::normal : rope::PairOrder::neox;
   rope::Scaling& rope = config.rope;
   MILLRACE_ASSIGN(rope.freq_base, keys.real_or("rope.freq_base", 10000));
-  const bool linear_by_default = keys.has("rope.scale_linear");
-  MILLRACE_ASSIGN(const std::string_view type,
-                  keys.string_or("rope.scaling.type", linear_by_default ? "linear" : "none"));
+  // As llama.cpp reads it: a factor counts without a type, and attn_factor with any.
+  MILLRACE_ASSIGN(const double attn_factor, keys.real_or("rope.scaling.attn_factor", 1));
+  if (!(attn_factor > 0) || !std::isfinite(attn_factor))
+    return keys.unsupported("rope.scaling.attn_factor", "is not a positive number");
+  rope.attn_factor = attn_factor;
+  MILLRACE_ASSIGN(const std::string_view type, keys.string_or("rope.scaling.type", "linear"));
   if (type == "none") return {};
   if (type != "linear" && type != "yarn")
     return keys.unsupported(
         "rope.scaling.type",
         fmt::format("is '{}'; supported are none, linear and yarn", printable(type, 80)));
   MILLRACE_TRY(read_rope_factor(keys, rope));
-  if (type == "yarn") MILLRACE_TRY(read_yarn(keys, config.n_ctx, rope));
-  MILLRACE_ASSIGN(const double attn_factor, keys.real_or("rope.scaling.attn_factor", 1));
-  rope.attn_factor *= attn_factor;
-  return {};
+  return type == "yarn" ? read_yarn(keys, config.n_ctx, rope) : Status();
 }
 
 Status read_query_scale(const Keys& keys, Config& config) {

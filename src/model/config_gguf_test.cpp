@@ -92,6 +92,23 @@ TEST(ConfigGguf, ReadsLinearScalingOfBothSpellings) {
   EXPECT_EQ(old.value().rope.freq_scale, 0.5);
 }
 
+// llama.cpp obeys both keys where the file has no type: so would answers change without them.
+TEST(ConfigGguf, ReadsRopeFactorsThatHaveNoType) {
+  const auto factor =
+      config_of(model("llama", 1, [](GgufBytes& b) { b.f32("llama.rope.scaling.factor", 8); }));
+  EXPECT_EQ(factor.value().rope.freq_scale, 0.125);
+  const auto magnitude = config_of(
+      model("llama", 1, [](GgufBytes& b) { b.f32("llama.rope.scaling.attn_factor", 0.5f); }));
+  EXPECT_EQ(magnitude.value().rope.attn_factor, 0.5);
+  EXPECT_EQ(magnitude.value().rope.freq_scale, 1);
+  const auto off = config_of(model("llama", 3, [](GgufBytes& b) {
+    b.string("llama.rope.scaling.type", "none").f32("llama.rope.scaling.factor", 8);
+    b.f32("llama.rope.scaling.attn_factor", 0.5f);
+  }));
+  EXPECT_EQ(off.value().rope.freq_scale, 1);
+  EXPECT_EQ(off.value().rope.attn_factor, 0.5);
+}
+
 TEST(ConfigGguf, ReadsExperts) {
   const auto result = config_of(model("qwen3moe", 3, [](GgufBytes& b) {
     b.u32("qwen3moe.expert_count", 8).u32("qwen3moe.expert_used_count", 2);

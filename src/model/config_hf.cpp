@@ -58,6 +58,9 @@ Status read_shape(const JsonFields& fields, Config& config) {
   if (both_ways)
     return fields.unsupported("use_bidirectional_attention",
                               "is true: the model does not predict tokens");
+  MILLRACE_ASSIGN(const bool causal, fields.boolean_or("is_causal", true));
+  if (!causal)
+    return fields.unsupported("is_causal", "is false: the model does not predict tokens");
   return {};
 }
 

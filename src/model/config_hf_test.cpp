@@ -131,6 +131,7 @@ TEST(ConfigHf, SaysWhyAModelCannotRun) {
   expect_refused(R"({"model_type":"llama"})", "'num_hidden_layers' is missing");
   expect_refused(R"({"model_type":"llama","architectures":["LlamaForSequenceClassification"]})",
                  "does not predict tokens");
+  expect_refused(json("qwen2", R"(,"is_causal":false)"), "'is_causal' is false");
   expect_refused(json("llama", R"(,"quantization_config":{})"), "'quantization_config' is present");
   expect_refused(json("llama", R"(,"hidden_act":"gelu")"), "'hidden_act' is 'gelu'");
   expect_refused(json("llama", R"(,"head_dim":"x")"), "'head_dim' is not an integer");

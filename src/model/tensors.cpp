@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <charconv>
+#include <map>
+#include <string>
 
 #include "base/utf8.h"
 #include "model/architecture.h"
@@ -38,24 +40,35 @@ bool is_ignored(std::string_view name) {
   return false;
 }
 
-// Experts go by one name in the step and by one each in a directory.
-std::string without_expert(std::string_view name) {
-  const size_t at = name.find("_exps.");
-  if (at == name.npos) return std::string(name);
-  return std::string(name.substr(0, at)) + "_exps.weight";
+// What the step names, with the number of experts of those that stack some.
+using Used = std::map<std::string, int64_t, std::less<>>;
+
+// Whether it is an expert's own tensor, as a directory has them: STEM_exps.7.weight, where the step
+// names STEM_exps.weight and stacks more than seven.
+bool is_expert(const ModelFile& file, const Used& used, std::string_view name) {
+  constexpr std::string_view kStack = "_exps.", kWeight = ".weight";
+  const size_t at = name.find(kStack);
+  if (at == name.npos || !name.ends_with(kWeight)) return false;
+  const size_t first = at + kStack.size();
+  if (name.size() < first + kWeight.size()) return false;
+  const std::string_view digits = name.substr(first, name.size() - kWeight.size() - first);
+  int64_t expert = -1;
+  std::from_chars(digits.data(), digits.data() + digits.size(), expert);
+  if (digits.empty() || digits != std::to_string(expert)) return false;
+  const auto stack = used.find(fmt::format("{}_exps.weight", name.substr(0, at)));
+  return stack != used.end() && expert >= 0 && expert < stack->second &&
+         file.find(stack->first) == nullptr;
 }
 
 }  // namespace
 
 UnusedTensors unused_tensors(const ModelFile& file, const StepSpec& spec) {
-  std::set<std::string, std::less<>> used;
-  for (const WeightRef& ref : spec.weights) used.insert(ref.name);
+  Used used;
+  for (const WeightRef& ref : spec.weights)
+    used.emplace(ref.name, ref.shape.size() == 3 ? ref.shape[0] : 0);
   UnusedTensors out;
   for (const TensorView& tensor : file.tensors()) {
-    if (used.contains(tensor.name)) continue;
-    if (used.contains(without_expert(tensor.name)) &&
-        file.find(without_expert(tensor.name)) == nullptr)
-      continue;
+    if (used.contains(tensor.name) || is_expert(file, used, tensor.name)) continue;
     (is_ignored(tensor.name) ? out.ignored : out.unknown).emplace_back(tensor.name);
   }
   return out;
