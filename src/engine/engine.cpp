@@ -374,8 +374,27 @@ Status Engine::reserve(const Work& work) {
   return {};
 }
 
+// Contexts that nobody uses make room only for a batch that will fit: they do not come back.
+Status Engine::check_room(std::span<const Work> batch) const {
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    int64_t n = 0;
+    for (const Work& work : batch) {
+      const Sequence& s = at(work.seq);
+      const auto n_after = static_cast<int64_t>(s.tokens.size() + work.tokens.size());
+      n += std::max<int64_t>((n_after + kPageTokens - 1) / kPageTokens - std::ssize(s.pages[group]),
+                             0);
+    }
+    if (n <= n_free_pages(group) || n <= n_free_pages(group) + tree_->n_reclaimable(group))
+      continue;
+    return error(Code::unavailable, "{} more KV pages of {} tokens are needed; {} of {} are free",
+                 n, kPageTokens, n_free_pages(group), n_pages(group));
+  }
+  return {};
+}
+
 Status Engine::reserve(std::span<const Work> batch) {
   if (options_.fault) MILLRACE_TRY(options_.fault("reserve"));
+  MILLRACE_TRY(check_room(batch));
   for (const Work& work : batch) MILLRACE_TRY(reserve(work));
   return {};
 }

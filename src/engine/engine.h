@@ -128,6 +128,7 @@ class Engine {
   Sequence& at(int seq);
   const Sequence& at(int seq) const;
   Status check(std::span<const Work> batch) const;
+  Status check_room(std::span<const Work> batch) const;
   Status reserve(std::span<const Work> batch);
   Status reserve(const Work& work);
   void fill_rows(std::span<const Work> batch);

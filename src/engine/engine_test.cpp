@@ -387,6 +387,29 @@ TEST(EngineFailure, a_pool_that_is_empty_changes_nothing) {
   EXPECT_TRUE(engine.step(batch[0]).ok());
 }
 
+TEST(EngineFailure, a_batch_that_does_not_fit_costs_no_context) {
+  EngineOptions options = kOptions;
+  auto sized = load(fixture("llama_tied"), 1, options);
+  ASSERT_NE(sized, nullptr);
+  options.kv_bytes = static_cast<int64_t>(sized->engine->kv_bytes()) / 4;  // 3 of 12 pages
+  auto loaded = load(fixture("llama_tied"), 1, options);
+  ASSERT_NE(loaded, nullptr);
+  Engine& engine = *loaded->engine;
+  const std::vector<int32_t> kept = counted(64), other(66, 7);
+  const int a = engine.open(kept, "", false).value();
+  ASSERT_TRUE(compute(engine, a, kept).ok());
+  engine.remember(a);
+  engine.close(a);
+  ASSERT_EQ(engine.tree().count("", kept), 64);
+  const int b = engine.open().value(), c = engine.open().value(), d = engine.open().value();
+  const std::vector<Work> batch = {{.seq = b, .tokens = other},
+                                   {.seq = c, .tokens = std::span(other).first(2)},
+                                   {.seq = d, .tokens = std::span(other).first(2)}};
+  EXPECT_EQ(engine.step(batch).code(), Code::unavailable) << "four pages, of three";
+  EXPECT_EQ(engine.tree().count("", kept), 64) << "what was kept is still there";
+  EXPECT_TRUE(engine.step(batch[0]).ok());
+}
+
 TEST(Engine, a_row_reads_the_experts_it_uses) {
   auto dense = load(fixture("llama_tied"), 1, kOptions);
   ASSERT_NE(dense, nullptr);
