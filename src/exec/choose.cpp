@@ -108,10 +108,12 @@ class Chooser {
     const int64_t most = call.count == Count::rows ? how_.max_rows : how_.max_outputs;
     for (const int64_t n : probed_rows(most)) {
       bind_args(spec_, call, {n, n}, shape_, args);
-      if (variant_for(call, args, how_.from) == nullptr)
+      const Variant* variant = variant_for(call, args, how_.from);
+      if (variant == nullptr)
         return error(Code::unsupported,
                      "no variant of {} in class {} and layout {} takes {} on this machine",
                      call.op->name, call.numerics, call.layout, call.op->key(args.bytes));
+      call.is_slow |= is_slow(*variant);
     }
     return {};
   }

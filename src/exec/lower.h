@@ -37,7 +37,7 @@ struct LoweredCall {
   Count count = Count::rows;
   std::string_view layout = {};    // of its weight
   std::string_view numerics = {};  // its class
-  bool is_slow = false;            // no variant here is more than plain loops
+  bool is_slow = false;            // at some number of rows nothing but plain loops takes it
   bool is_shared_out = true;       // false: in a way of the op's own
   Split split = {};
   bool barrier = true;  // after it

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/hash.h"
+#include "model/architecture.h"
 #include "model/tensors.h"
 #include "tensor/format.h"
 
@@ -49,9 +50,14 @@ size_t Network::weight_bytes_of_a_row() const {
   return matrices - weights_->expert_bytes() / n_experts * unused;
 }
 
-// A step is a pure function of the configuration and of which tensors there are.
+// The step with every constant of its calls: one that an architecture's file sets itself is in no
+// configuration. Padding in them was cleared (StepBuilder).
 std::string Network::model_hash() const {
-  return hash128(describe(config_) + describe(spec_) + weights_->hash());
+  std::string all(config_.architecture->name);
+  all += describe(config_) + describe(spec_);
+  for (const Node& node : spec_.nodes)
+    all.append(reinterpret_cast<const char*>(node.attrs.bytes), sizeof(node.attrs.bytes));
+  return hash128(all + weights_->hash());
 }
 
 std::vector<std::string> slow_calls(const StepSpec& spec, const Lowered& lowered,
@@ -76,11 +82,13 @@ std::vector<std::string> slow_calls(const StepSpec& spec, const Lowered& lowered
   std::vector<std::string> out;
   for (const auto& [what, s] : slow)
     out.push_back(fmt::format(
-        "{} of {}{} {} no fast variant here and will be many times slower; 'millrace quantize' "
-        "can write the model as q8_0, q4_0 or q4_k_m, which have one",
+        "{} of {}{} {} no fast variant here and will be many times slower{}",
         s.n == 1 ? "one call" : fmt::format("{} calls", s.n), what,
         s.first.empty() ? "" : fmt::format(" ({}{})", s.first, s.n > 1 ? ", ..." : ""),
-        s.n == 1 ? "has" : "have"));
+        s.n == 1 ? "has" : "have",
+        s.first.empty() ? ""
+                        : "; 'millrace quantize' can write the model as q8_0, q4_0 or q4_k_m, "
+                          "which have one"));
   return out;
 }
 
