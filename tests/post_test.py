@@ -164,6 +164,19 @@ class PostTest(unittest.TestCase):
         self.post("publish", "post:1", "--to", str(site), "--url", "https://example.org/lab")
         self.assertEqual(before, {p: p.read_bytes() for p in site.rglob("*") if p.is_file()})
 
+    def test_a_refused_file_changes_no_published_post(self):
+        self.publish()
+        before = json.loads(self.post("show", "post:1", "--json").stdout)
+        bad = self.folder / "bad.md"
+        bad.write_text(f'---\nlayout: post\ntitle: "{before["title"]}"\ndate: 2026-11-18\nexcerpt: "T"\n---\n\n'
+                       "It is 900x faster.\n")
+        self.post("publish", str(bad), "--to", str(self.folder / "site"), check=1)
+        after = json.loads(self.post("show", "post:1", "--json").stdout)
+        self.assertEqual((after["state"], after["body"]), ("published", before["body"]))
+        run("lab", "export-site", str(self.folder / "page"), "--db", self.db)
+        shown = [p for p in (self.folder / "page").rglob("*") if p.is_file() and b"900x" in p.read_bytes()]
+        self.assertEqual(shown, [])
+
     def test_one_changed_sample_fails(self):
         self.publish()
         self.post("lint", "post:1")

@@ -117,6 +117,29 @@ Status Notebook::set_post_text(int64_t id, const std::string& title, const std::
   return transaction.commit();
 }
 
+// Text and state together: a post that is published never has, for one moment or after a crash, a
+// text that was not.
+Result<int64_t> Notebook::keep(const Post& changed) {
+  MILLRACE_TRY(check(changed));
+  Transaction transaction(store_.connection(), store_.path());
+  MILLRACE_TRY(transaction.begin());
+  int64_t id = changed.id;
+  if (id == 0) {
+    MILLRACE_ASSIGN(id, insert(changed));
+    MILLRACE_TRY(add_event("post.added", {"post", id}, changed.title));
+  }
+  MILLRACE_ASSIGN(const Post before, post(id));
+  Query update(store_.connection(), store_.path(),
+               "UPDATE posts SET title = ?, body = ?, state = ? WHERE id = ?");
+  MILLRACE_TRY(update.bind(changed.title, changed.body, changed.state, id).run());
+  if (before.title != changed.title || before.body != changed.body)
+    MILLRACE_TRY(add_event("post.changed", {"post", id}, changed.title));
+  if (before.state != changed.state || changed.id == 0)
+    MILLRACE_TRY(add_event("post.state", {"post", id}, changed.state));
+  MILLRACE_TRY(transaction.commit());
+  return id;
+}
+
 Result<Hypothesis> Notebook::hypothesis(int64_t id) {
   return read_one<Hypothesis>(store_, kHypothesisColumns, {"hyp", id});
 }

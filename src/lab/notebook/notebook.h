@@ -60,6 +60,8 @@ class Notebook {
   Status set_post_state(int64_t post, std::string_view state);
   // Of a post, title and body may change; its short name does not.
   Status set_post_text(int64_t post, const std::string& title, const std::string& body);
+  // A post with its state, new (its id is 0) or changed, in one transaction; its id.
+  Result<int64_t> keep(const Post& post);
   // Value, unit and conditions are computed from the run; an error where it is no evidence.
   Result<int64_t> add(const Claim& claim);
 

@@ -302,30 +302,53 @@ TEST_F(PostsTest, StaleEvidenceIsNotPublishedByTheWordOfThePost) {
   const auto with = [&](int64_t run, const std::string& front) {
     std::string text = post_with(notebook, run, "It takes {{b}}.");
     text.replace(text.find("excerpt"), 0, front);
-    return store_post(notebook, fill_numbers(text, notebook, machine).value()).value();
+    return fill_numbers(text, notebook, machine).value();
   };
-  const auto publish = [&](int64_t post, bool is_rebuilt = false) {
-    return publish_post(notebook, machine, post, folder / "site",
+  const auto publish = [&](const std::string& text, bool is_rebuilt = false) {
+    return publish_text(notebook, machine, text, folder / "site",
                         {.title = "", .url = "", .is_rebuilt = is_rebuilt})
-        .value()
-        .report;
+        .value();
   };
   for (const char* front : {"", "published: true\n", "retracted: \"x\"\n"})
-    EXPECT_FALSE(publish(with(old, front)).ok()) << front;
+    EXPECT_FALSE(publish(with(old, front)).report.ok()) << front;
   EXPECT_FALSE(std::filesystem::exists(folder / "site" / "index.html"));
 
   const int64_t fresh = add_run(notebook, {metric("avx2", 100), metric("avx512", 70)});
-  const int64_t post = with(fresh, "");
-  EXPECT_TRUE(publish(post).ok());
-  EXPECT_EQ(with(old, ""), post);
-  EXPECT_FALSE(publish(post).ok());
-  EXPECT_EQ(with(fresh, ""), post);
+  const Published first = publish(with(fresh, ""));
+  EXPECT_TRUE(first.report.ok());
+  EXPECT_FALSE(publish(with(old, "")).report.ok());
   machine.cpu_name = "a third CPU";  // what was fresh then stays, and says so
-  EXPECT_TRUE(publish(post).ok());
+  const Published again = publish(with(fresh, ""));
+  EXPECT_TRUE(again.report.ok());
+  EXPECT_EQ(again.post, first.post);
   EXPECT_NE(read("posts/a-test.html").find("out of date"), std::string::npos);
   // A blog that is made again from its files and exported runs has no other memory.
-  EXPECT_FALSE(publish(with(old, ""), true).ok());
-  EXPECT_TRUE(publish(with(old, "published: true\n"), true).ok());
+  EXPECT_FALSE(publish(with(old, ""), true).report.ok());
+  EXPECT_TRUE(publish(with(old, "published: true\n"), true).report.ok());
+}
+
+// Under the title of a published post, too.
+TEST_F(PostsTest, ATextThatIsRefusedLeavesNoTrace) {
+  Notebook notebook = open();
+  const int64_t run = add_run(notebook, {metric("avx2", 100), metric("avx512", 70)});
+  const std::string good = post_with(notebook, run, "It takes 70.0 us<!--=b-->.");
+  const std::string bad = post_with(notebook, run, "It is 900x faster.");
+  const auto publish = [&](const std::string& text, const std::string& to) {
+    return publish_text(notebook, machine, text, folder / to, {});
+  };
+  EXPECT_FALSE(publish(bad, "site").value().report.ok());
+  EXPECT_TRUE(notebook.posts(0, 10).value().empty());
+  ASSERT_TRUE(publish(good, "site").value().report.ok());
+  const Post before = notebook.post(1).value();
+  EXPECT_EQ(before.state, "published");
+  const auto n_events = notebook.events(0, 1000).value().size();
+  EXPECT_FALSE(publish(bad, "site").value().report.ok());
+  std::ofstream(folder / "file") << "no folder";
+  EXPECT_FALSE(publish(post_with(notebook, run, "Another text."), "file").ok());
+  EXPECT_EQ(notebook.post(1).value().body, before.body);
+  EXPECT_EQ(notebook.post(1).value().state, "published");
+  EXPECT_EQ(notebook.events(0, 1000).value().size(), n_events);
+  EXPECT_EQ(read("posts/a-test.html").find("900x"), std::string::npos);
 }
 
 // What somebody else's notebook calls published is computed again before it is shown here, and no
@@ -355,8 +378,8 @@ TEST_F(PostsTest, ImportedPostsAreHeldToTheirRunsToo) {
   Notebook other = Notebook::open(folder / "other.db").value();
   ASSERT_TRUE(import_text(other, jsonl).ok());
   const int64_t run = add_run(other, {metric("avx2", 100), metric("avx512", 70)});
-  const int64_t own = store_post(other, post_with(other, run, "Text.")).value();
-  const auto published = publish_post(other, machine, own, folder / "site" / "deep", {});
+  const auto published =
+      publish_text(other, machine, post_with(other, run, "Text."), folder / "site" / "deep", {});
   ASSERT_TRUE(published.ok()) << published.status().message();
   EXPECT_EQ(published.value().left_out.size(), 3u);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
@@ -378,9 +401,8 @@ TEST_F(PostsTest, ImportedEvidenceIsMarked) {
   const LintReport report = lint_of(other, text, true);
   EXPECT_TRUE(report.ok()) << all(report);
   EXPECT_TRUE(report.is_imported());
-  const int64_t id = store_post(other, text).value();
   const auto published =
-      publish_post(other, machine, id, folder / "site", {.title = "", .url = ""});
+      publish_text(other, machine, text, folder / "site", {.title = "", .url = ""});
   ASSERT_TRUE(published.ok()) << published.status().message();
   EXPECT_NE(read("posts/avx-512-norms-a-row-faster.html").find("was imported"), std::string::npos);
 }
