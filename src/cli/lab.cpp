@@ -161,16 +161,25 @@ int verdict(const VerdictOptions& options) {
   const auto judged = judge(*notebook, options);
   if (!judged.ok()) return fail(judged.status());
   const lab::Verdict& v = judged.value().verdict;
+  const auto strength = notebook->strength_of(v.hypothesis);
+  if (!strength.ok()) return fail(strength.status());
   if (options.lab.json) {
-    print_json(lab::to_json(v));
+    nlohmann::ordered_json document = lab::to_json(v);
+    document["strength"] = lab::to_json(strength.value());
+    print_json(document);
     return 0;
   }
   const auto hypothesis = notebook->hypothesis(v.hypothesis);
   if (!hypothesis.ok()) return fail(hypothesis.status());
-  fmt::print("{}\nverdict:{}: hyp:{} is {} by run:{}{} ({})\n",
-             lab::judgement_table(judged.value().judgement), v.id, v.hypothesis, v.outcome, v.run,
+  // Where other runs say the opposite, this one's verdict is not the hypothesis's.
+  const bool is_contradicted = strength.value().name == "contradicted";
+  fmt::print("{}\nverdict:{}: hyp:{} {} {} by run:{}{} ({})\n",
+             lab::judgement_table(judged.value().judgement), v.id, v.hypothesis,
+             is_contradicted ? "would be" : "is", v.outcome, v.run,
              v.baseline_run ? fmt::format(" against run:{}", *v.baseline_run) : "",
              printable(effect_text(hypothesis.value().prediction)));
+  if (strength.value().n_runs() > 1)
+    fmt::print("all runs of hyp:{}: {}\n", v.hypothesis, to_text(strength.value()));
   return 0;
 }
 
@@ -196,7 +205,7 @@ int learn(const LearnOptions& options) {
   }
   fmt::print("learn:{}: {}\nscope: {}\nstrength: {}\n", id.value(),
              printable(learning.value().text), printable(learning.value().scope),
-             state.value().strength.name);
+             to_text(state.value().strength));
   return 0;
 }
 
@@ -268,7 +277,8 @@ void add_lab_verdict(Command& lab) {
   add_lab_options(command, options->lab);
   command.footer(
       "Supported: in every row the whole interval lies beyond the prediction and the noise. "
-      "Refuted: in some row it falls short of it. Undecided: everything else.");
+      "Refuted: in some row it falls short of it. Undecided: everything else. All runs of a "
+      "hypothesis are judged; where one supports it and another refutes it, it is contradicted.");
   command.runs([options] { return verdict(*options); });
 }
 
@@ -281,7 +291,7 @@ void add_lab_learn(Command& lab) {
   command.option("text", options->text, "What was learned, in a sentence").required();
   command
       .option("--scope", options->scope,
-              "Where it holds (default: the device and what the prediction is about)")
+              "Where it holds (default: the device, what the prediction is about, the cases)")
       .type_name("TEXT");
   add_lab_options(command, options->lab);
   command.footer(

@@ -474,6 +474,33 @@ TEST_F(PostsTest, TriageSaysWhy) {
   for (const Candidate& c : elsewhere) EXPECT_FALSE(c.taken) << c.why;
 }
 
+// Two runs refute it on one case and the newest supports it on another: no post says that it held.
+TEST_F(PostsTest, WhatRunsContradictIsNotTold) {
+  Notebook notebook = open();
+  const int64_t h = notebook.add(hypothesis("-10%")).value();
+  for (int i = 0; i < 2; ++i)
+    add_run(notebook, {metric("avx2", 100, "1x576"), metric("avx512", 100, "1x576")}, h);
+  add_run(notebook, {metric("avx2", 100, "8x576"), metric("avx512", 70, "8x576")}, h);
+  ASSERT_TRUE(notebook.give_verdict(h).ok());
+  const int64_t learned = notebook.learn(h, "AVX-512 is faster, always").value();
+  for (const NodeRef& ref : {NodeRef{"learn", learned}, NodeRef{"hyp", h}}) {
+    const Drafted drafted = draft(notebook, {ref});
+    EXPECT_EQ(drafted.post, 0) << drafted.text;
+    EXPECT_NE(drafted.candidates[0].why.find("contradict"), std::string::npos);
+  }
+  EXPECT_EQ(draft(notebook, {}).post, 0);
+}
+
+// What is learned from one case names it, and the post says of which.
+TEST_F(PostsTest, TheScopeOfADraftNamesTheCases) {
+  Notebook notebook = open();
+  add_learning(notebook);
+  const Drafted drafted = draft(notebook, {});
+  EXPECT_NE(drafted.text.find("case `1x576`. Strength: one run."), std::string::npos)
+      << drafted.text;
+  EXPECT_TRUE(drafted.report.ok()) << all(drafted.report);
+}
+
 TEST_F(PostsTest, FixFillsInAndBringsUpToDate) {
   Notebook notebook = open();
   const int64_t run = add_run(notebook, {metric("avx2", 100), metric("avx512", 70)});
