@@ -178,7 +178,7 @@ int verdict(const VerdictOptions& options) {
              is_contradicted ? "would be" : "is", v.outcome, v.run,
              v.baseline_run ? fmt::format(" against run:{}", *v.baseline_run) : "",
              printable(effect_text(hypothesis.value().prediction)));
-  if (strength.value().n_runs() > 1)
+  if (strength.value().n_runs() + strength.value().n_unfinished > 1)
     fmt::print("all runs of hyp:{}: {}\n", v.hypothesis, to_text(strength.value()));
   return 0;
 }

@@ -130,6 +130,7 @@ export function learningCard(l) {
          badge(l.strength.name, l.strength.name === "contradicted" ? "bad" : "plain"),
          ` ${l.scope}`,
          ` · ${l.strength.supporting_runs} runs support, ${l.strength.refuting_runs} refute`,
+         l.strength.unfinished_runs ? `, ${l.strength.unfinished_runs} interrupted or failed` : "",
          l.evidence_imported ? " · measured elsewhere" : "", " · ", ref(l.hypothesis)),
       l.evidence_problem ? el("p", {class: "trouble"}, l.evidence_problem) : null,
       l.stale ? el("p", {class: "stale"}, badge("stale"), ` ${l.stale}`) : null);

@@ -104,6 +104,7 @@ Json to_json(const Strength& strength) {
           {"supporting_runs", strength.n_supporting},
           {"refuting_runs", strength.n_refuting},
           {"undecided_runs", strength.n_undecided},
+          {"unfinished_runs", strength.n_unfinished},
           {"imported_runs", strength.n_imported},
           {"machines", strength.n_machines}};
 }

@@ -172,6 +172,20 @@ TEST_F(NotebookTest, ANewBaselineDoesNotReplaceAVerdict) {
   EXPECT_EQ(notebook.strength_of(second)->name, "contradicted");
 }
 
+// A run that is stopped because its first rows do not suit is no evidence, and is not forgotten.
+TEST_F(NotebookTest, InterruptedRunsAreCounted) {
+  Notebook notebook = open();
+  const int64_t h = notebook.add(hypothesis("-10%")).value();
+  const std::vector<Metric> bad = {metric("avx2", 10), metric("avx512", 10)};
+  for (int i = 0; i < 2; ++i) add_run(notebook, bad, h, "candidate", "interrupted");
+  add_run(notebook, {metric("avx2", 10), metric("avx512", 8)}, h);
+  ASSERT_TRUE(notebook.give_verdict(h).ok());
+  const int64_t l = notebook.learn(h, "it is").value();
+  const Strength strength = notebook.state_of(notebook.learning(l).value(), machine)->strength;
+  EXPECT_EQ(strength.n_unfinished, 2);
+  EXPECT_EQ(to_text(strength), "one run (1 run supports it, 0 refute it, 2 interrupted or failed)");
+}
+
 TEST_F(NotebookTest, OnlyAWholeRunOfTheHypothesisIsEvidence) {
   Notebook notebook = open();
   const std::vector<Metric> metrics = {metric("avx2", 10), metric("avx512", 8)};

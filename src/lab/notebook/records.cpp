@@ -88,6 +88,7 @@ std::string to_text(const Strength& s) {
                                 s.n_supporting == 1 ? "run supports" : "runs support", s.n_refuting,
                                 s.n_refuting == 1 ? "refutes it" : "refute it");
   if (s.n_undecided > 0) out += fmt::format(", {} undecided", s.n_undecided);
+  if (s.n_unfinished > 0) out += fmt::format(", {} interrupted or failed", s.n_unfinished);
   return out + ")";
 }
 

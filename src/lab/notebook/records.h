@@ -77,7 +77,9 @@ struct Learning : RecordHead {
 struct Strength {
   int n_supporting = 0, n_refuting = 0, n_undecided = 0, n_machines = 0;
   int n_imported = 0;  // of the runs: measured elsewhere
-  std::string name;    // undecided, one run, repeated, several machines, contradicted
+  int n_unfinished =
+      0;             // interrupted or failed: no evidence, and somebody may have seen rows of it
+  std::string name;  // undecided, one run, repeated, several machines, contradicted
 
   int n_runs() const { return n_supporting + n_refuting + n_undecided; }
 };

@@ -198,6 +198,9 @@ Result<Strength> Notebook::strength_of(int64_t hypothesis) {
     if (evidence.imported) imported.insert(v.run);
   }
   Strength out;
+  MILLRACE_ASSIGN(const auto runs, runs_of(hypothesis, ""));
+  for (const RunSummary& run : runs)
+    out.n_unfinished += run.state == "interrupted" || run.state == "failed";
   out.n_imported = static_cast<int>(imported.size());
   std::set<std::string> machines;
   for (const auto& [run, against] : outcomes) {

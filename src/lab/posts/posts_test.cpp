@@ -491,6 +491,17 @@ TEST_F(PostsTest, WhatRunsContradictIsNotTold) {
   EXPECT_EQ(draft(notebook, {}).post, 0);
 }
 
+TEST_F(PostsTest, ADraftTellsOfRunsThatWereInterrupted) {
+  Notebook notebook = open();
+  add_learning(notebook);
+  add_run(notebook, {metric("avx2", 100), metric("avx512", 100)}, 1, "candidate", "interrupted");
+  const Drafted drafted = draft(notebook, {});
+  EXPECT_NE(drafted.text.find("Strength: one run; other runs of it were interrupted or failed."),
+            std::string::npos)
+      << drafted.text;
+  EXPECT_TRUE(drafted.report.ok()) << all(drafted.report);
+}
+
 // What is learned from one case names it, and the post says of which.
 TEST_F(PostsTest, TheScopeOfADraftNamesTheCases) {
   Notebook notebook = open();

@@ -25,7 +25,9 @@ double score_of(const Candidate& c) {
 // What a reader of one verdict would not learn; in words, since no claim is of it.
 std::string besides(const Strength& strength) {
   const bool decided = strength.n_supporting + strength.n_refuting > 0;
-  return decided && strength.n_undecided > 0 ? "; other runs of it were undecided" : "";
+  std::string out = decided && strength.n_undecided > 0 ? "; other runs of it were undecided" : "";
+  if (strength.n_unfinished > 0) out += "; other runs of it were interrupted or failed";
+  return out;
 }
 
 void leave(Candidate& c, std::string why) {
