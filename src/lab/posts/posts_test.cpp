@@ -139,51 +139,57 @@ TEST_F(PostsTest, ARunThatWasReplacedOrDeletedIsNamed) {
 TEST_F(PostsTest, NumbersThatNoClaimBacksAreErrors) {
   Notebook notebook = open();
   const int64_t run = add_run(notebook, {metric("avx2", 100), metric("avx512", 70)});
-  for (const char* text : {"It is 3 us.",
-                           "Faster by 1.5x.",
-                           "| 12 |",
-                           "`3.5x` faster",
-                           "```\nspeed 99\n```",
-                           "three times as fast",
-                           "twice as fast",
-                           "a speedup of \xC2\xBD",
-                           "\xEF\xBC\x95 percent",
-                           "&#51; us",
-                           "70 us",
-                           "Saves ten percent.",
-                           "![5 bars](x.svg)",
-                           "[7](x.md)",
-                           "tenfold",
-                           "70 us<!--=none-->",
-                           "71 us<!--=b-->",
-                           "-70 us<!--=b-->",
-                           "170 us<!--=b-->",
-                           "1.70 us<!--=b-->",
-                           "70 ms<!--=b-->",
-                           "{{b}}",
-                           "{% include x %}",
-                           "x<!-- 5 -->",
-                           "run:12",
-                           "v2.5 of it",
-                           "faster-3",
-                           "2026-13-40",
-                           "a hundred times as fast",
-                           "three hundred times",
-                           "five milliseconds",
-                           "It doubled.",
-                           "a third of it",
-                           "Faster-3",
-                           "![a picture](https://example.org/x.png)",
-                           "70.0 us<!--=b-->e3",
-                           "70.0 us<!--=b-->,5",
-                           "70.0 us<!--=b--> thousand"})
-    EXPECT_FALSE(lint_of(notebook, post_with(notebook, run, text)).ok()) << text;
   for (const char* text :
-       {"It is 70.0 us<!--=b-->.", "**70.0 us<!--=b-->**, not 100.0 us<!--=a-->",
-        "AVX2 and AVX-512", "int8, bf16 and Q8_0 on an H200", "On 18 November 2026.", "2026-11-18",
-        "## 2. How", "[more](https://example.org/x)", "1. First\n2. Second", "`1x576` and `avx512`",
-        "```\nbench\n```", "x86-64 and Zen 4", "in C++20", "[notes](../0008-the-notebook.md)",
-        "a &lt; b &amp; c"})
+       {"It is 3 us.", "Faster by 1.5x.", "| 12 |", "`3.5x` faster", "```\nspeed 99\n```",
+        "three times as fast", "twice as fast", "a speedup of \xC2\xBD", "\xEF\xBC\x95 percent",
+        "&#51; us", "70 us", "Saves ten percent.", "![5 bars](x.svg)", "[7](x.md)", "tenfold",
+        "70 us<!--=none-->", "71 us<!--=b-->", "-70 us<!--=b-->", "170 us<!--=b-->",
+        "1.70 us<!--=b-->", "70 ms<!--=b-->", "{{b}}", "{% include x %}", "x<!-- 5 -->", "run:12",
+        "v2.5 of it", "faster-3", "2026-13-40", "a hundred times as fast", "three hundred times",
+        "five milliseconds", "It doubled.", "a third of it", "Faster-3",
+        "![a picture](https://example.org/x.png)", "70.0 us<!--=b-->e3", "70.0 us<!--=b-->,5",
+        "70.0 us<!--=b--> thousand",
+        // After a name or a month, before a unit.
+        "In March 9000 tokens per second were reached.", "We may save: May 5000 us.",
+        "In March 2026 tokens were counted.", "On CUDA 900 tokens per second", "over PCIe 999 GB/s",
+        "on Zen 40 times faster", "AVX2 times faster",
+        // A line of a paragraph is no item of a list.
+        "It is faster (by\n40) than before.", "faster by a factor of\n40. Nothing else changed.",
+        "40) faster\n---\ntext", "1. Faster by\n40. Nothing",
+        // Words.
+        "seventeen times as fast", "saves nineteen percent", "half the time", "double the speed",
+        "triple the throughput", "saves fifty per cent of it", "ninety-nine pct", "one percent",
+        "a fifth of it", "a fifth\nof it", "two thirds", "an order of magnitude faster",
+        "a hundredth of the time", "quadrupled", "It takes two minutes.", "at three gigahertz",
+        "XL times faster",
+        // Digits of other scripts, and digits in what looks like a name.
+        "\u0be9\u0be6 rows", "\u4e09\u5341\u500d", "\u24f5 rows", "\U0001f102 rows", "by9000",
+        "By9000", "SPEED-900", "upto900x faster", "about_9x_faster", "l00x faster", "`by9000`",
+        "`SPEED-900`"})
+    EXPECT_FALSE(lint_of(notebook, post_with(notebook, run, text)).ok()) << text;
+  for (const char* text : {"It is 70.0 us<!--=b-->.",
+                           "**70.0 us<!--=b-->**, not 100.0 us<!--=a-->",
+                           "AVX2 and AVX-512",
+                           "int8, bf16 and Q8_0 on an H200",
+                           "On 18 November 2026.",
+                           "2026-11-18",
+                           "## 2. How",
+                           "[more](https://example.org/x)",
+                           "1. First\n2. Second",
+                           "`1x576` and `avx512`",
+                           "```\nbench\n```",
+                           "x86-64 and Zen 4",
+                           "in C++20",
+                           "[notes](../0008-the-notebook.md)",
+                           "a &lt; b &amp; c",
+                           "Intro.\n\n1. First\n   goes on\n2. Second\n\n3. Third",
+                           "the third row and a ninth client",
+                           "double precision, half-open",
+                           "eight rows, two lanes",
+                           "since November 2026, on SmolLM2 and an MI300X",
+                           "in four bits",
+                           "some times, at times",
+                           "sixteen of them in L2"})
     EXPECT_TRUE(lint_of(notebook, post_with(notebook, run, text)).ok())
         << text << "\n"
         << all(lint_of(notebook, post_with(notebook, run, text)));
@@ -197,11 +203,49 @@ TEST_F(PostsTest, WhatStandsBehindANumberMayNotTurnIt) {
     return lint_of(notebook,
                    post_with(notebook, run, "20<!--=n-->" + behind, "n = samples of a\n"));
   };
-  for (const char* behind : {"x faster", " % less", "% less", " times as fast", "-fold", " percent",
-                             " us", " million", "k", "** times", " \xC3\x97", "th of it", "/3"})
+  for (const char* behind : {"x faster",
+                             " % less",
+                             "% less",
+                             " times as fast",
+                             "-fold",
+                             " percent",
+                             " us",
+                             " million",
+                             "k",
+                             "** times",
+                             " \xC3\x97",
+                             "th of it",
+                             "/3",
+                             "\ntimes as fast",
+                             "\n% less",
+                             " \\% less",
+                             "`x` faster",
+                             " `%`",
+                             " W",
+                             " watts",
+                             " minutes",
+                             " GHz",
+                             " GiB/s",
+                             " joules",
+                             " cycles",
+                             " tokens per second",
+                             " tokens/s",
+                             " rows per second",
+                             " rows a second",
+                             " to one",
+                             " orders of it",
+                             "\u00a0times",
+                             "-times",
+                             " per cent"})
     EXPECT_FALSE(with(behind).ok()) << behind;
-  for (const char* behind : {" samples", ".", ", and more", "", " tokens", " | x |", "-bit",
-                             " rounds of it", ") or so", ": more"})
+  for (const char* before : {"a factor of ", "faster by a factor of\n", "\u00d7", "\u2013"})
+    EXPECT_FALSE(lint_of(notebook, post_with(notebook, run, before + std::string("20<!--=n-->."),
+                                             "n = samples of a\n"))
+                     .ok())
+        << before;
+  for (const char* behind :
+       {" samples", ".", ", and more", "", " tokens", " | x |", "-bit", " rounds of it", ") or so",
+        ": more", "\nsamples", " tokens of text", " per case", " to two"})
     EXPECT_TRUE(with(behind).ok()) << behind << all(with(behind));
 }
 
@@ -239,6 +283,7 @@ TEST_F(PostsTest, ArithmeticIsChecked) {
   EXPECT_EQ(with("s = sum a + b\nd = difference a - b\np = share b / s\n",
                  "170 us<!--=s--> is 30.0 us<!--=d--> more; 41 %<!--=p-->"),
             "");
+  EXPECT_EQ(with("r2 = ratio a / b\n", "a factor of 1.43x<!--=r2-->"), "");
   EXPECT_NE(with("w = rise a -> b\n").find("it is a drop"), std::string::npos);
   EXPECT_NE(with("s = share a / b\n").find("more than the whole"), std::string::npos);
   EXPECT_NE(with("s = share b / a\nc = time of r | rmsnorm | other | avx512\nt = share c / a\n")
@@ -275,6 +320,34 @@ TEST_F(PostsTest, MachinesAndStatisticsAreNotMixed) {
   EXPECT_NE(with("l = time of r | rmsnorm | 1x576 | avx512 | cold | best\nx = ratio a / l\n")
                 .find("is the median and the other is not"),
             std::string::npos);
+}
+
+// Top-k over a product says nothing, unless somebody means it.
+TEST_F(PostsTest, OneOpIsHeldAgainstAnotherOnlyWhereTheBlockSaysSo) {
+  Notebook notebook = open();
+  Metric other = metric("avx2", 40);
+  other.subject.name = "rope";
+  const int64_t run = add_run(notebook, {metric("avx2", 100), metric("avx512", 70), other});
+  const auto with = [&](const std::string& claims) {
+    return all(
+        lint_of(notebook, post_with(notebook, run, "Text.",
+                                    "c = time of r | rope | 1x576 | avx2 | cold\n" + claims)));
+  };
+  for (const char* claim : {"x = ratio a / c\n", "x = share c / a\n", "x = change a -> c\n",
+                            "s = sum a + b\nx = ratio s / c\n"})
+    EXPECT_NE(with(claim).find("across ops"), std::string::npos) << claim << with(claim);
+  for (const char* claim :
+       {"x = ratio a / c | across ops\n", "x = ratio a / b\n", "s = sum a + c\nx = share c / s\n"})
+    EXPECT_EQ(with(claim), "") << claim;
+  const std::string line = "x = ratio a / c | across ops\n";
+  const ClaimsBlock block = parse_claims(
+                                "run r = 0123456789abcdef sha256 0123456789abcdef\n"
+                                "a = time of r | o | p | v | m\n"
+                                "c = time of r | q | p | v | m\n" +
+                                    line,
+                                1)
+                                .value();
+  EXPECT_NE(to_text(block).find(line), std::string::npos) << to_text(block);
 }
 
 TEST_F(PostsTest, AmbiguousAndStaleEvidenceIsNotPublished) {
