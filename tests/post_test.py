@@ -220,6 +220,21 @@ class PostTest(unittest.TestCase):
         self.assertIn("nothing was imported", run("post", "lint", str(out), "--runs", str(runs), check=1).stderr)
         run("post", "lint", str(out), "--db", missing, check=2)
 
+    def test_a_new_post_on_stale_runs_is_not_published_by_its_own_word(self):
+        docs = pathlib.Path(__file__).resolve().parent.parent / "docs"
+        post = docs / "posts/2026-11-18-two-sweeps-two-cliffs.md"
+        runs = ("--runs", str(docs / "measured"))
+        self.assertIn("published: true", post.read_text())
+        if "is out of date" not in run("post", "lint", str(post), *runs).stdout:
+            self.skipTest("its runs were measured with the present source")
+        to = ("--to", str(self.folder / "site"))
+        done = run("post", "publish", str(post), *runs, *to, check=1)
+        self.assertIn("is out of date", done.stdout)
+        self.assertFalse((self.folder / "site").exists())
+        done = run("post", "publish", str(post), *runs, *to, "--rebuild")
+        self.assertIn("note: run", done.stdout)
+        self.assertIn("is out of date", done.stdout)
+
     def test_a_model_may_write_words_and_no_numbers(self):
         good = ("TITLE: The library loses\nEXCERPT: Vectors matter.\n\nThe library takes {{std_nth_element}}, and `avx2` "
                 "takes {{avx2}}: {{change}}. Nothing else differs.\n")

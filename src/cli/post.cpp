@@ -29,7 +29,7 @@ struct PostOptions {
   std::string runs, to, out, why;
   std::string server, model, key, title = "Millrace lab", url, date;
   std::string triage = "rules", write = "template";
-  bool fix = false, only_bound = false;
+  bool fix = false, only_bound = false, rebuild = false;
   int limit = 50;
 };
 
@@ -247,7 +247,7 @@ int draft(const PostOptions& options) {
 // Of the lab, of a file, or drafted now from what was learned.
 Result<lab::Published> publish_one(lab::Notebook& notebook, const Machine& machine,
                                    const PostOptions& options, const std::string& what) {
-  const lab::SiteOptions site{options.title, options.url, !options.runs.empty()};
+  const lab::SiteOptions site{options.title, options.url, options.rebuild};
   if (!is_record(what)) {
     MILLRACE_ASSIGN(const std::string text, read_text(what));
     auto published = lab::publish_text(notebook, machine, text, options.to, site);
@@ -428,6 +428,9 @@ void add_publish(Command& post) {
   command.option("--to", options->to, "Folder of the site").type_name("FOLDER").required();
   command.option("--runs", options->runs, "Exports to compute from instead of the lab's database")
       .type_name("PATH");
+  command.flag("--rebuild", options->rebuild,
+               "Take the word of files that say 'published: true': their evidence may be out of "
+               "date by now, which is printed");
   command.option("--date", options->date, "Date of a post drafted now (default: today)")
       .type_name("DAY");
   add_site_options(command, *options);
