@@ -366,8 +366,11 @@ TEST_F(Lab, PredictsMeasuresJudgesAndLearns) {
   EXPECT_EQ(lab("run hyp:9 -- bench rmsnorm").exit_code, 2);
   EXPECT_EQ(json_of("show hyp:1")["runs"].size(), 0u);
   const Ran ran =
-      lab("run hyp:1 -- bench rmsnorm --case 1x576_f32 --quick --seconds 0.02 --variant avx2");
+      millrace("lab run hyp:1 --json --db " + (folder / "lab.db").string() +
+               " -- bench rmsnorm --case 1x576_f32 --quick --seconds 0.02 --variant avx2 "
+               "2>/dev/null");
   EXPECT_EQ(ran.exit_code, 0) << ran.text;
+  EXPECT_EQ(nlohmann::json::parse(ran.text, nullptr, false).value("run", 0), 1) << ran.text;
   EXPECT_EQ(json_of("show run:1")["experiment"], "exp:1");
   // It did not measure what the prediction is about.
   EXPECT_TRUE(holds(lab("verdict 1"), "nothing was measured that the prediction is about"));
@@ -379,6 +382,14 @@ TEST_F(Lab, PredictsMeasuresJudgesAndLearns) {
   }
   EXPECT_TRUE(holds(lab("graph --dot"), "digraph lab {"));
   EXPECT_EQ(json_of("log")[0]["type"], "hypothesis.added");
+}
+
+// What is printed to be pasted is one word a part, whatever somebody called it.
+TEST_F(Lab, TheSuggestedCommandIsQuoted) {
+  const Ran ran = lab(R"(hypothesis 'x' --op "a'; touch pwned; '" --case "it's *" --predict -30%)");
+  EXPECT_TRUE(holds(ran, R"(bench 'a'\''; touch pwned; '\''' --case 'it'\''s *')")) << ran.text;
+  EXPECT_TRUE(holds(lab("hypothesis 'x' --op rmsnorm --compare avx2 avx512 --predict -30%"),
+                    "-- bench rmsnorm --compare avx2 avx512"));
 }
 
 // With samples made up, so that the verdict is known.

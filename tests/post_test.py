@@ -164,6 +164,19 @@ class PostTest(unittest.TestCase):
         self.post("publish", "post:1", "--to", str(site), "--url", "https://example.org/lab")
         self.assertEqual(before, {p: p.read_bytes() for p in site.rglob("*") if p.is_file()})
 
+    def test_a_refused_file_changes_no_published_post(self):
+        self.publish()
+        before = json.loads(self.post("show", "post:1", "--json").stdout)
+        bad = self.folder / "bad.md"
+        bad.write_text(f'---\nlayout: post\ntitle: "{before["title"]}"\ndate: 2026-11-18\nexcerpt: "T"\n---\n\n'
+                       "It is 900x faster.\n")
+        self.post("publish", str(bad), "--to", str(self.folder / "site"), check=1)
+        after = json.loads(self.post("show", "post:1", "--json").stdout)
+        self.assertEqual((after["state"], after["body"]), ("published", before["body"]))
+        run("lab", "export-site", str(self.folder / "page"), "--db", self.db)
+        shown = [p for p in (self.folder / "page").rglob("*") if p.is_file() and b"900x" in p.read_bytes()]
+        self.assertEqual(shown, [])
+
     def test_one_changed_sample_fails(self):
         self.publish()
         self.post("lint", "post:1")
@@ -206,6 +219,21 @@ class PostTest(unittest.TestCase):
         (runs / "a.jsonl").write_text((runs / "a.jsonl").read_text()[:-40])
         self.assertIn("nothing was imported", run("post", "lint", str(out), "--runs", str(runs), check=1).stderr)
         run("post", "lint", str(out), "--db", missing, check=2)
+
+    def test_a_new_post_on_stale_runs_is_not_published_by_its_own_word(self):
+        docs = pathlib.Path(__file__).resolve().parent.parent / "docs"
+        post = docs / "posts/2026-11-18-two-sweeps-two-cliffs.md"
+        runs = ("--runs", str(docs / "measured"))
+        self.assertIn("published: true", post.read_text())
+        if "is out of date" not in run("post", "lint", str(post), *runs).stdout:
+            self.skipTest("its runs were measured with the present source")
+        to = ("--to", str(self.folder / "site"))
+        done = run("post", "publish", str(post), *runs, *to, check=1)
+        self.assertIn("is out of date", done.stdout)
+        self.assertFalse((self.folder / "site").exists())
+        done = run("post", "publish", str(post), *runs, *to, "--rebuild")
+        self.assertIn("note: run", done.stdout)
+        self.assertIn("is out of date", done.stdout)
 
     def test_a_model_may_write_words_and_no_numbers(self):
         good = ("TITLE: The library loses\nEXCERPT: Vectors matter.\n\nThe library takes {{std_nth_element}}, and `avx2` "

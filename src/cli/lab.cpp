@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
@@ -68,6 +69,16 @@ Result<int64_t> add_hypothesis(lab::Notebook& notebook, const HypothesisOptions&
   return id;
 }
 
+// One word for a shell, whatever is in it: the line is there to be pasted.
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=+,@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
+  std::string out = "'";
+  for (const char c : printable(text)) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 int hypothesis(const HypothesisOptions& options) {
   auto notebook = open_notebook(options.lab.db, lab::Store::Missing::make);
   if (!notebook.ok()) return fail(notebook.status());
@@ -80,10 +91,10 @@ int hypothesis(const HypothesisOptions& options) {
     return 0;
   }
   const lab::Prediction& p = stored.value().prediction;
-  std::string line = p.name.empty() ? "bench" : "bench " + printable(p.name);
-  if (!p.problem.empty() && p.kind != "model") line += " --case '" + printable(p.problem) + "'";
+  std::string line = p.name.empty() ? "bench" : "bench " + shell_word(p.name);
+  if (!p.problem.empty() && p.kind != "model") line += " --case " + shell_word(p.problem);
   if (p.compares_variants())
-    line += fmt::format(" --compare {} {}", printable(p.variant_a), printable(p.variant_b));
+    line += fmt::format(" --compare {} {}", shell_word(p.variant_a), shell_word(p.variant_b));
   fmt::print("hyp:{}: {}\n{}\n", id.value(), printable(effect_text(p)), printable(subject_text(p)));
   if (!p.compares_variants() && !p.baseline_run)
     fmt::print("Its baseline: millrace lab run --baseline hyp:{} -- {}\n", id.value(), line);
@@ -92,7 +103,8 @@ int hypothesis(const HypothesisOptions& options) {
 }
 
 struct RunOptions {
-  std::string db, hypothesis;
+  LabOptions lab;
+  std::string hypothesis;
   std::vector<std::string> command;
   bool baseline = false;
 };
@@ -101,12 +113,14 @@ struct RunOptions {
 int run_bench_command(const RunOptions& options, int64_t hypothesis,
                       const std::string& command_line) {
   App app("Millrace: what lab run measures", "millrace", "");
-  add_bench(app, {.db = options.db,
+  add_bench(app, {.db = options.lab.db,
                   .command = command_line,
                   .hypothesis = hypothesis,
                   .role = options.baseline ? "baseline" : "candidate"});
   std::vector<std::string> words = {"millrace"};
   words.insert(words.end(), options.command.begin(), options.command.end());
+  if (options.lab.json && std::find(words.begin(), words.end(), "--json") == words.end())
+    words.emplace_back("--json");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -119,7 +133,7 @@ int run(const RunOptions& options, const std::string& command_line) {
                       "lab run measures with bench: millrace lab run HYP -- bench ..."));
   int64_t id = 0, n_before = 0;
   {
-    auto notebook = open_notebook(options.db, lab::Store::Missing::refuse);
+    auto notebook = open_notebook(options.lab.db, lab::Store::Missing::refuse);
     if (!notebook.ok()) return fail(notebook.status());
     const auto parsed = lab::parse_ref(options.hypothesis, "hyp");
     if (!parsed.ok()) return fail(parsed.status());
@@ -131,7 +145,7 @@ int run(const RunOptions& options, const std::string& command_line) {
   }
   const int exit_code = run_bench_command(options, id, command_line);
   if (exit_code != 0) return exit_code;
-  auto notebook = open_notebook(options.db, lab::Store::Missing::refuse);
+  auto notebook = open_notebook(options.lab.db, lab::Store::Missing::refuse);
   if (!notebook.ok()) return fail(notebook.status());
   const auto runs = notebook->runs_of(id, "");
   if (!runs.ok()) return fail(runs.status());
@@ -161,16 +175,25 @@ int verdict(const VerdictOptions& options) {
   const auto judged = judge(*notebook, options);
   if (!judged.ok()) return fail(judged.status());
   const lab::Verdict& v = judged.value().verdict;
+  const auto strength = notebook->strength_of(v.hypothesis);
+  if (!strength.ok()) return fail(strength.status());
   if (options.lab.json) {
-    print_json(lab::to_json(v));
+    nlohmann::ordered_json document = lab::to_json(v);
+    document["strength"] = lab::to_json(strength.value());
+    print_json(document);
     return 0;
   }
   const auto hypothesis = notebook->hypothesis(v.hypothesis);
   if (!hypothesis.ok()) return fail(hypothesis.status());
-  fmt::print("{}\nverdict:{}: hyp:{} is {} by run:{}{} ({})\n",
-             lab::judgement_table(judged.value().judgement), v.id, v.hypothesis, v.outcome, v.run,
+  // Where other runs say the opposite, this one's verdict is not the hypothesis's.
+  const bool is_contradicted = strength.value().name == "contradicted";
+  fmt::print("{}\nverdict:{}: hyp:{} {} {} by run:{}{} ({})\n",
+             lab::judgement_table(judged.value().judgement), v.id, v.hypothesis,
+             is_contradicted ? "would be" : "is", v.outcome, v.run,
              v.baseline_run ? fmt::format(" against run:{}", *v.baseline_run) : "",
              printable(effect_text(hypothesis.value().prediction)));
+  if (strength.value().n_runs() + strength.value().n_unfinished > 1)
+    fmt::print("all runs of hyp:{}: {}\n", v.hypothesis, to_text(strength.value()));
   return 0;
 }
 
@@ -196,7 +219,7 @@ int learn(const LearnOptions& options) {
   }
   fmt::print("learn:{}: {}\nscope: {}\nstrength: {}\n", id.value(),
              printable(learning.value().text), printable(learning.value().scope),
-             state.value().strength.name);
+             to_text(state.value().strength));
   return 0;
 }
 
@@ -251,8 +274,7 @@ void add_lab_run(Command& lab, const std::string& command_line) {
       .required();
   command.flag("--baseline", options->baseline,
                "Measure what the hypothesis is compared with, not the change");
-  command.option("--db", options->db, "Database of the lab (default: the user's own)")
-      .type_name("FILE");
+  add_lab_options(command, options->lab);
   command.footer("Example: millrace lab run hyp:3 -- bench rmsnorm --compare avx2 avx512");
   command.runs([options, command_line] { return run(*options, command_line); });
 }
@@ -268,7 +290,8 @@ void add_lab_verdict(Command& lab) {
   add_lab_options(command, options->lab);
   command.footer(
       "Supported: in every row the whole interval lies beyond the prediction and the noise. "
-      "Refuted: in some row it falls short of it. Undecided: everything else.");
+      "Refuted: in some row it falls short of it. Undecided: everything else. All runs of a "
+      "hypothesis are judged; where one supports it and another refutes it, it is contradicted.");
   command.runs([options] { return verdict(*options); });
 }
 
@@ -281,7 +304,7 @@ void add_lab_learn(Command& lab) {
   command.option("text", options->text, "What was learned, in a sentence").required();
   command
       .option("--scope", options->scope,
-              "Where it holds (default: the device and what the prediction is about)")
+              "Where it holds (default: the device, what the prediction is about, the cases)")
       .type_name("TEXT");
   add_lab_options(command, options->lab);
   command.footer(

@@ -65,16 +65,15 @@ Status list_hypotheses(lab::Notebook& notebook, const ShowOptions& options) {
     return {};
   }
   for (const auto& line : lines)
-    fmt::print("{:<8} {:<10} {:>3} runs  {}{}\n", fmt::format("hyp:{}", line.id),
+    fmt::print("{:<8} {:<12} {:>3} runs  {}{}\n", fmt::format("hyp:{}", line.id),
                printable(line.status), line.n_runs, printable(line.text, kLineBytes),
                marks(line.origin));
   return {};
 }
 
 void print_learning(const lab::Learning& l, const lab::LearningState& state) {
-  fmt::print("learn:{}{}: {}\n  scope: {}\n  strength: {} ({} runs support, {} refute)\n", l.id,
-             marks(l.origin), printable(l.text), printable(l.scope), state.strength.name,
-             state.strength.n_supporting, state.strength.n_refuting);
+  fmt::print("learn:{}{}: {}\n  scope: {}\n  strength: {}\n", l.id, marks(l.origin),
+             printable(l.text), printable(l.scope), to_text(state.strength));
   if (!state.evidence.empty()) fmt::print("  evidence: {}\n", printable(state.evidence));
   if (state.imported) fmt::print("  evidence: imported, not measured here\n");
   if (!state.stale.empty()) fmt::print("  stale: {}\n", printable(state.stale));

@@ -29,7 +29,7 @@ struct PostOptions {
   std::string runs, to, out, why;
   std::string server, model, key, title = "Millrace lab", url, date;
   std::string triage = "rules", write = "template";
-  bool fix = false, only_bound = false;
+  bool fix = false, only_bound = false, rebuild = false;
   int limit = 50;
 };
 
@@ -245,19 +245,24 @@ int draft(const PostOptions& options) {
 }
 
 // Of the lab, of a file, or drafted now from what was learned.
-Result<int64_t> post_of(lab::Notebook& notebook, const Machine& machine, const PostOptions& options,
-                        const std::string& what) {
+Result<lab::Published> publish_one(lab::Notebook& notebook, const Machine& machine,
+                                   const PostOptions& options, const std::string& what) {
+  const lab::SiteOptions site{options.title, options.url, options.rebuild};
   if (!is_record(what)) {
     MILLRACE_ASSIGN(const std::string text, read_text(what));
-    auto id = lab::store_post(notebook, text);
-    if (id.ok()) return id;
-    return error(id.status().code(), "{}: {}", what, id.status().message());
+    auto published = lab::publish_text(notebook, machine, text, options.to, site);
+    if (published.ok()) return published;
+    return error(published.status().code(), "{}: {}", what, published.status().message());
   }
-  MILLRACE_ASSIGN(const lab::NodeRef ref, lab::parse_ref(what));
-  if (ref.kind == "post") return ref.id;
-  MILLRACE_ASSIGN(const lab::Drafted drafted, draft_from(notebook, machine, options, {what}));
-  if (drafted.post > 0) return drafted.post;
-  return error(Code::unavailable, "{} is not worth a post: {}", what, drafted.candidates[0].why);
+  MILLRACE_ASSIGN(lab::NodeRef ref, lab::parse_ref(what));
+  if (ref.kind != "post") {
+    MILLRACE_ASSIGN(const lab::Drafted drafted, draft_from(notebook, machine, options, {what}));
+    if (drafted.post == 0)
+      return error(Code::unavailable, "{} is not worth a post: {}", what,
+                   drafted.candidates[0].why);
+    ref.id = drafted.post;
+  }
+  return lab::publish_post(notebook, machine, ref.id, options.to, site);
 }
 
 int publish(const PostOptions& options) {
@@ -265,12 +270,9 @@ int publish(const PostOptions& options) {
   auto notebook = open_for(options, folder, lab::Store::Missing::refuse);
   if (!notebook.ok()) return fail(notebook.status());
   const Machine machine = find_machine();
-  const lab::SiteOptions site{options.title, options.url, !options.runs.empty()};
   Json all = Json::array();
   for (const std::string& what : options.what) {
-    const auto id = post_of(*notebook, machine, options, what);
-    if (!id.ok()) return fail(id.status());
-    const auto published = lab::publish_post(*notebook, machine, id.value(), options.to, site);
+    const auto published = publish_one(*notebook, machine, options, what);
     if (!published.ok()) return fail(published.status());
     all.push_back(to_json(what, published.value().report));
     if (!options.lab.json) print_report(what, published.value().report);
@@ -282,7 +284,7 @@ int publish(const PostOptions& options) {
       return kFailed;
     }
     if (!options.lab.json)
-      fmt::print("post:{} is published; {}/index.html shows it\n", id.value(),
+      fmt::print("post:{} is published; {}/index.html shows it\n", published.value().post,
                  printable(options.to));
   }
   if (options.lab.json) print_json(all);
@@ -426,6 +428,9 @@ void add_publish(Command& post) {
   command.option("--to", options->to, "Folder of the site").type_name("FOLDER").required();
   command.option("--runs", options->runs, "Exports to compute from instead of the lab's database")
       .type_name("PATH");
+  command.flag("--rebuild", options->rebuild,
+               "Take the word of files that say 'published: true': their evidence may be out of "
+               "date by now, which is printed");
   command.option("--date", options->date, "Date of a post drafted now (default: today)")
       .type_name("DAY");
   add_site_options(command, *options);

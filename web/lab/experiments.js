@@ -5,7 +5,8 @@ import {badge, facts, field, pager, ref, section, select, table, value, when} fr
 
 const kStatuses = [
   ["", "all"], ["open", "open"], ["testing", "testing"], ["supported", "supported"],
-  ["refuted", "refuted"], ["undecided", "undecided"]
+  ["refuted", "refuted"], ["undecided", "undecided"],
+  ["contradicted", "contradicted"]
 ];
 
 const prediction = (item) =>
@@ -129,6 +130,7 @@ export function learningCard(l) {
          badge(l.strength.name, l.strength.name === "contradicted" ? "bad" : "plain"),
          ` ${l.scope}`,
          ` · ${l.strength.supporting_runs} runs support, ${l.strength.refuting_runs} refute`,
+         l.strength.unfinished_runs ? `, ${l.strength.unfinished_runs} interrupted or failed` : "",
          l.evidence_imported ? " · measured elsewhere" : "", " · ", ref(l.hypothesis)),
       l.evidence_problem ? el("p", {class: "trouble"}, l.evidence_problem) : null,
       l.stale ? el("p", {class: "stale"}, badge("stale"), ` ${l.stale}`) : null);

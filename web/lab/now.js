@@ -156,7 +156,7 @@ export function alertList(alerts) {
 }
 
 function standing(overview) {
-  const order = ["supported", "refuted", "undecided", "testing", "open"];
+  const order = ["supported", "refuted", "contradicted", "undecided", "testing", "open"];
   return section(
       "Hypotheses",
       el("div", {class: "counts"},

@@ -10,6 +10,7 @@ const kTones = {
   published: "good",
   ok: "good",
   refuted: "bad",
+  contradicted: "bad",
   failed: "bad",
   critical: "bad",
   missing: "bad",

@@ -99,17 +99,23 @@ Json to_json(const Verdict& v) {
   return out;
 }
 
+Json to_json(const Strength& strength) {
+  return {{"name", strength.name},
+          {"supporting_runs", strength.n_supporting},
+          {"refuting_runs", strength.n_refuting},
+          {"undecided_runs", strength.n_undecided},
+          {"unfinished_runs", strength.n_unfinished},
+          {"imported_runs", strength.n_imported},
+          {"machines", strength.n_machines}};
+}
+
 Json to_json(const Learning& l, const LearningState& state) {
   Json out = head("learn", l);
   out["hypothesis"] = ref("hyp", l.hypothesis);
   out["verdict"] = ref("verdict", l.verdict);
   out["text"] = l.text;
   out["scope"] = l.scope;
-  out["strength"] = {{"name", state.strength.name},
-                     {"supporting_runs", state.strength.n_supporting},
-                     {"refuting_runs", state.strength.n_refuting},
-                     {"imported_runs", state.strength.n_imported},
-                     {"machines", state.strength.n_machines}};
+  out["strength"] = to_json(state.strength);
   out["conditions"] = json_of(l.conditions);
   out["stale"] = state.stale;
   out["evidence_problem"] = state.evidence;

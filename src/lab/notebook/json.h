@@ -13,6 +13,7 @@ nlohmann::ordered_json to_json(const Hypothesis& hypothesis);
 nlohmann::ordered_json to_json(const HypothesisLine& line);
 nlohmann::ordered_json to_json(const Experiment& experiment);
 nlohmann::ordered_json to_json(const Verdict& verdict);
+nlohmann::ordered_json to_json(const Strength& strength);
 nlohmann::ordered_json to_json(const Learning& learning, const LearningState& state);
 nlohmann::ordered_json to_json(const Post& post);
 nlohmann::ordered_json to_json(const Claim& claim, const ClaimState& state);

@@ -150,6 +150,23 @@ std::string to_json_text(const Judgement& judgement) {
   return json_text(nlohmann::ordered_json{{"outcome", judgement.outcome}, {"rows", rows}});
 }
 
+std::string cases_text(const Verdict& verdict) {
+  constexpr size_t kMost = 8;
+  const auto judged = nlohmann::json::parse(verdict.json, nullptr, false);
+  std::vector<std::string> cases;
+  if (judged.is_object() && judged.contains("rows") && judged["rows"].is_array())
+    for (const auto& row : judged["rows"])
+      if (row.is_object() && row.contains("problem") && row["problem"].is_string())
+        if (std::string name = row["problem"];
+            std::find(cases.begin(), cases.end(), name) == cases.end())
+          cases.push_back(std::move(name));
+  if (cases.empty()) return "";
+  const size_t n_more = cases.size() > kMost ? cases.size() - kMost : 0;
+  cases.resize(cases.size() - n_more);
+  return fmt::format("{} {}{}", cases.size() == 1 ? "case" : "cases", fmt::join(cases, ", "),
+                     n_more > 0 ? fmt::format(" and {} more", n_more) : "");
+}
+
 std::string judgement_table(const Judgement& judgement) {
   size_t problem = 4, a = 1, b = 1;
   for (const JudgedRow& row : judgement.rows) {

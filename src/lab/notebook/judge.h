@@ -42,5 +42,7 @@ std::string outcome_of(const Prediction& prediction, const Interval& log_ratio, 
 // A verdict's JSON, and a table of its rows.
 std::string to_json_text(const Judgement& judgement);
 std::string judgement_table(const Judgement& judgement);
+// The cases that a verdict's rows are of: "case 1x576", "cases 1x576, 8x576 and 12 more".
+std::string cases_text(const Verdict& verdict);
 
 }  // namespace millrace::lab

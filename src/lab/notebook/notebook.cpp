@@ -117,6 +117,29 @@ Status Notebook::set_post_text(int64_t id, const std::string& title, const std::
   return transaction.commit();
 }
 
+// Text and state together: a post that is published never has, for one moment or after a crash, a
+// text that was not.
+Result<int64_t> Notebook::keep(const Post& changed) {
+  MILLRACE_TRY(check(changed));
+  Transaction transaction(store_.connection(), store_.path());
+  MILLRACE_TRY(transaction.begin());
+  int64_t id = changed.id;
+  if (id == 0) {
+    MILLRACE_ASSIGN(id, insert(changed));
+    MILLRACE_TRY(add_event("post.added", {"post", id}, changed.title));
+  }
+  MILLRACE_ASSIGN(const Post before, post(id));
+  Query update(store_.connection(), store_.path(),
+               "UPDATE posts SET title = ?, body = ?, state = ? WHERE id = ?");
+  MILLRACE_TRY(update.bind(changed.title, changed.body, changed.state, id).run());
+  if (before.title != changed.title || before.body != changed.body)
+    MILLRACE_TRY(add_event("post.changed", {"post", id}, changed.title));
+  if (before.state != changed.state || changed.id == 0)
+    MILLRACE_TRY(add_event("post.state", {"post", id}, changed.state));
+  MILLRACE_TRY(transaction.commit());
+  return id;
+}
+
 Result<Hypothesis> Notebook::hypothesis(int64_t id) {
   return read_one<Hypothesis>(store_, kHypothesisColumns, {"hyp", id});
 }
@@ -143,10 +166,19 @@ Result<Claim> Notebook::claim(int64_t id) {
   return read_one<Claim>(store_, kClaimColumns, {"claim", id});
 }
 
-// What the newest verdict says; without one, whether there is a run.
-#define MILLRACE_STATUS                                                                 \
-  " coalesce((SELECT outcome FROM verdicts WHERE hypothesis_id = h.id ORDER BY id DESC" \
-  "  LIMIT 1), CASE WHEN EXISTS (SELECT 1 FROM experiments e JOIN runs r"               \
+// What all verdicts say, of each run and baseline the newest; without any, whether there is a run.
+// The newest alone would let who repeats a run until it suits have the last word.
+#define MILLRACE_STATUS                                                                \
+  " coalesce((SELECT CASE"                                                             \
+  "  WHEN max(v.outcome = 'supported') AND max(v.outcome = 'refuted')"                 \
+  "   THEN 'contradicted'"                                                             \
+  "  WHEN max(v.outcome = 'refuted') THEN 'refuted'"                                   \
+  "  WHEN max(v.outcome = 'supported') THEN 'supported'"                               \
+  "  WHEN count(*) > 0 THEN 'undecided' END"                                           \
+  "  FROM verdicts v WHERE v.hypothesis_id = h.id AND NOT EXISTS (SELECT 1"            \
+  "   FROM verdicts n WHERE n.hypothesis_id = v.hypothesis_id AND n.run_id = v.run_id" \
+  "   AND n.baseline_run_id IS v.baseline_run_id AND n.id > v.id)),"                   \
+  "  CASE WHEN EXISTS (SELECT 1 FROM experiments e JOIN runs r"                        \
   "  ON r.experiment_id = e.id WHERE e.hypothesis_id = h.id) THEN 'testing' ELSE 'open' END)"
 
 Result<std::vector<HypothesisLine>> Notebook::hypotheses(int64_t before, int limit,

@@ -19,7 +19,7 @@ namespace millrace::lab {
 struct HypothesisLine {
   int64_t id = 0;
   std::string created, text, origin;
-  std::string status;  // open, testing, supported, refuted, undecided
+  std::string status;  // open, testing, supported, refuted, undecided, contradicted: of all runs
   int64_t n_runs = 0;
 };
 
@@ -60,17 +60,20 @@ class Notebook {
   Status set_post_state(int64_t post, std::string_view state);
   // Of a post, title and body may change; its short name does not.
   Status set_post_text(int64_t post, const std::string& title, const std::string& body);
+  // A post with its state, new (its id is 0) or changed, in one transaction; its id.
+  Result<int64_t> keep(const Post& post);
   // Value, unit and conditions are computed from the run; an error where it is no evidence.
   Result<int64_t> add(const Claim& claim);
 
   // Judges the newest run of the hypothesis (or this one) and stores the verdict, after that of
-  // every other run made for it that has none; the same verdict on the same runs is stored once.
+  // every other run made for it that has none, against each of its baselines; the same verdict on
+  // the same runs is stored once.
   struct Judged {
     Verdict verdict;
     Judgement judgement;
   };
   Result<Judged> give_verdict(int64_t hypothesis, std::optional<int64_t> run = {});
-  // From the newest verdict; scope is empty for what the prediction was about.
+  // From the newest verdict; scope is empty for its device, prediction and cases.
   Result<int64_t> learn(int64_t hypothesis, const std::string& text, std::string scope = "");
 
   Result<Hypothesis> hypothesis(int64_t id);
@@ -94,6 +97,8 @@ class Notebook {
   Result<std::vector<Learning>> learnings_of(int64_t hypothesis);
   Result<std::vector<Claim>> claims_of(int64_t post);
   Result<std::vector<RunSummary>> runs_of(int64_t hypothesis, std::string_view role);
+  // Over all runs made for it, whoever was asked about.
+  Result<Strength> strength_of(int64_t hypothesis);
   Result<std::vector<Edge>> edges_at(const NodeRef& node);
   Result<std::vector<Edge>> edges(int64_t after, int limit);         // by id
   Result<std::vector<Event>> events(int64_t after, int limit);       // by number
@@ -119,14 +124,14 @@ class Notebook {
   Result<int64_t> insert(const Post& post);
   Result<int64_t> insert(const Claim& claim);
   Result<int64_t> run_to_judge(const Hypothesis& hypothesis, std::optional<int64_t> run);
-  Result<std::optional<int64_t>> baseline_of(const Hypothesis& hypothesis);
+  Result<std::vector<std::optional<int64_t>>> baselines_of(const Hypothesis& hypothesis);
   Result<Judgement> judge_runs(const Hypothesis& hypothesis, int64_t run,
                                std::optional<int64_t> baseline);
   Result<Verdict> keep_verdict(int64_t hypothesis, int64_t run, std::optional<int64_t> baseline,
                                const Judgement& judgement);
-  Status judge_the_rest(const Hypothesis& hypothesis, int64_t but, std::optional<int64_t> baseline);
+  Status judge_the_rest(const Hypothesis& hypothesis, int64_t run,
+                        const std::vector<std::optional<int64_t>>& baselines);
   Status add_verdict_edge(const Verdict& verdict);
-  Result<Strength> strength_of(int64_t hypothesis);
   Result<double> value_of(const Claim& claim);
 
   Store store_;

@@ -129,6 +129,63 @@ TEST_F(NotebookTest, NoRunOfAHypothesisIsLeftOut) {
   EXPECT_EQ(strength.name, "contradicted");
 }
 
+// The last word is not the newest run's: on one case it is refuted, on another supported.
+TEST_F(NotebookTest, ARefutedHypothesisStaysSoAfterARunThatSupportsIt) {
+  Notebook notebook = open();
+  const int64_t h = notebook.add(hypothesis("-10%")).value();
+  const auto status = [&] { return notebook.hypotheses(0, 1)->front().status; };
+  for (int i = 0; i < 2; ++i)
+    add_run(notebook, {metric("avx2", 10, "1x576"), metric("avx512", 10, "1x576")}, h);
+  ASSERT_TRUE(notebook.give_verdict(h).ok());
+  EXPECT_EQ(status(), "refuted");
+  add_run(notebook, {metric("avx2", 10, "8x576"), metric("avx512", 8, "8x576")}, h);
+  EXPECT_EQ(notebook.give_verdict(h)->verdict.outcome, "supported");
+  EXPECT_EQ(status(), "contradicted");
+  EXPECT_EQ(notebook.hypotheses(0, 9, "contradicted")->size(), 1u);
+  EXPECT_EQ(notebook.hypotheses(0, 9, "supported")->size(), 0u);
+  EXPECT_EQ(notebook.count_hypotheses()->at("contradicted"), 1);
+  EXPECT_EQ(to_text(notebook.strength_of(h).value()),
+            "contradicted (1 run supports it, 2 refute it)");
+  // What is learned from it is of the case that was measured, and of no other.
+  const Learning learned = notebook.learning(notebook.learn(h, "always").value()).value();
+  EXPECT_NE(learned.scope.find("; case 8x576"), std::string::npos) << learned.scope;
+}
+
+// A run is held against every baseline that was measured, not the one that suits.
+TEST_F(NotebookTest, ANewBaselineDoesNotReplaceAVerdict) {
+  Notebook notebook = open();
+  Hypothesis asked = hypothesis("-10%");
+  asked.prediction.variant_a = asked.prediction.variant_b = "";
+  const int64_t h = notebook.add(asked).value();
+  add_run(notebook, {metric("avx2", 10)}, h, "baseline");
+  add_run(notebook, {metric("avx2", 10)}, h);
+  EXPECT_EQ(notebook.give_verdict(h)->verdict.outcome, "refuted");
+  add_run(notebook, {metric("avx2", 20)}, h, "baseline");
+  EXPECT_EQ(notebook.give_verdict(h)->verdict.outcome, "supported");
+  EXPECT_EQ(notebook.hypotheses(0, 1)->front().status, "contradicted");
+  EXPECT_EQ(notebook.strength_of(h)->name, "contradicted");
+  // Also where both were measured before anybody asked.
+  const int64_t second = notebook.add(asked).value();
+  for (const double us : {10., 20.}) add_run(notebook, {metric("avx2", us)}, second, "baseline");
+  add_run(notebook, {metric("avx2", 10)}, second);
+  ASSERT_TRUE(notebook.give_verdict(second).ok());
+  EXPECT_EQ(notebook.strength_of(second)->name, "contradicted");
+}
+
+// A run that is stopped because its first rows do not suit is no evidence, and is not forgotten.
+TEST_F(NotebookTest, InterruptedRunsAreCounted) {
+  Notebook notebook = open();
+  const int64_t h = notebook.add(hypothesis("-10%")).value();
+  const std::vector<Metric> bad = {metric("avx2", 10), metric("avx512", 10)};
+  for (int i = 0; i < 2; ++i) add_run(notebook, bad, h, "candidate", "interrupted");
+  add_run(notebook, {metric("avx2", 10), metric("avx512", 8)}, h);
+  ASSERT_TRUE(notebook.give_verdict(h).ok());
+  const int64_t l = notebook.learn(h, "it is").value();
+  const Strength strength = notebook.state_of(notebook.learning(l).value(), machine)->strength;
+  EXPECT_EQ(strength.n_unfinished, 2);
+  EXPECT_EQ(to_text(strength), "one run (1 run supports it, 0 refute it, 2 interrupted or failed)");
+}
+
 TEST_F(NotebookTest, OnlyAWholeRunOfTheHypothesisIsEvidence) {
   Notebook notebook = open();
   const std::vector<Metric> metrics = {metric("avx2", 10), metric("avx512", 8)};

@@ -83,6 +83,15 @@ std::string effect_text(const Prediction& p) {
   return fmt::format("{} {} by at least {:g} %", p.metric, verb, 100 * std::fabs(p.size));
 }
 
+std::string to_text(const Strength& s) {
+  std::string out = fmt::format("{} ({} {} it, {} {}", s.name, s.n_supporting,
+                                s.n_supporting == 1 ? "run supports" : "runs support", s.n_refuting,
+                                s.n_refuting == 1 ? "refutes it" : "refute it");
+  if (s.n_undecided > 0) out += fmt::format(", {} undecided", s.n_undecided);
+  if (s.n_unfinished > 0) out += fmt::format(", {} interrupted or failed", s.n_unfinished);
+  return out + ")";
+}
+
 std::string subject_text(const Prediction& p) {
   std::string out = p.name.empty() ? "everything measured" : p.name;
   if (!p.problem.empty()) out += ", case " + p.problem;

@@ -75,10 +75,16 @@ struct Learning : RecordHead {
 
 // How much stands behind a learning: counted, not typed.
 struct Strength {
-  int n_supporting = 0, n_refuting = 0, n_machines = 0;
+  int n_supporting = 0, n_refuting = 0, n_undecided = 0, n_machines = 0;
   int n_imported = 0;  // of the runs: measured elsewhere
-  std::string name;    // undecided, one run, repeated, several machines, contradicted
+  int n_unfinished =
+      0;             // interrupted or failed: no evidence, and somebody may have seen rows of it
+  std::string name;  // undecided, one run, repeated, several machines, contradicted
+
+  int n_runs() const { return n_supporting + n_refuting + n_undecided; }
 };
+// "contradicted (1 run supports it, 2 refute it)"
+std::string to_text(const Strength& strength);
 
 struct Edge : RecordHead {
   NodeRef from, to;

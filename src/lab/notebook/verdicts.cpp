@@ -30,12 +30,16 @@ Result<int64_t> Notebook::run_to_judge(const Hypothesis& h, std::optional<int64_
   return found->id;
 }
 
-Result<std::optional<int64_t>> Notebook::baseline_of(const Hypothesis& h) {
-  if (h.prediction.compares_variants()) return std::optional<int64_t>();
-  if (h.prediction.baseline_run) return h.prediction.baseline_run;
+// Newest first; one that is none where variants are compared.
+Result<std::vector<std::optional<int64_t>>> Notebook::baselines_of(const Hypothesis& h) {
+  std::vector<std::optional<int64_t>> out;
+  if (h.prediction.compares_variants() || h.prediction.baseline_run)
+    return std::vector{h.prediction.compares_variants() ? std::optional<int64_t>()
+                                                        : h.prediction.baseline_run};
   MILLRACE_ASSIGN(const auto runs, runs_of(h.id, "baseline"));
   for (const RunSummary& run : runs)
-    if (run.state == "done") return std::optional(run.id);
+    if (run.state == "done") out.emplace_back(run.id);
+  if (!out.empty()) return out;
   return error(Code::not_found,
                "hyp:{} compares runs and has no baseline: measure one with 'millrace lab run "
                "--baseline hyp:{} -- bench ...'",
@@ -100,31 +104,35 @@ Result<Verdict> Notebook::keep_verdict(int64_t hypothesis, int64_t run,
   return verdict(v.id);
 }
 
-// Every run that was made for the hypothesis counts, also one that nobody asked about: else who
-// repeats a run until it suits has one verdict, and that one suits.
-Status Notebook::judge_the_rest(const Hypothesis& h, int64_t but, std::optional<int64_t> baseline) {
+// Every run that was made for the hypothesis counts, against every baseline of it, also those that
+// nobody asked about: else who repeats either until it suits has one verdict, and that one suits.
+Status Notebook::judge_the_rest(const Hypothesis& h, int64_t but,
+                                const std::vector<std::optional<int64_t>>& baselines) {
   MILLRACE_ASSIGN(auto runs, runs_of(h.id, "candidate"));
   MILLRACE_ASSIGN(const auto verdicts, verdicts_of(h.id));
   std::reverse(runs.begin(), runs.end());  // oldest first
-  for (const RunSummary& run : runs) {
-    const bool is_judged = std::any_of(verdicts.begin(), verdicts.end(),
-                                       [&](const Verdict& v) { return v.run == run.id; });
-    if (run.id == but || run.state != "done" || is_judged) continue;
-    const auto judgement = judge_runs(h, run.id, baseline);
-    if (!judgement.ok()) continue;  // it measured something else, or was changed
-    MILLRACE_TRY(keep_verdict(h.id, run.id, baseline, judgement.value()).status());
-  }
+  for (const RunSummary& run : runs)
+    for (const std::optional<int64_t>& baseline : baselines) {
+      const bool is_judged = std::any_of(verdicts.begin(), verdicts.end(), [&](const Verdict& v) {
+        return v.run == run.id && v.baseline_run == baseline;
+      });
+      const bool is_asked = run.id == but && baseline == baselines.front();
+      if (is_asked || run.state != "done" || is_judged) continue;
+      const auto judgement = judge_runs(h, run.id, baseline);
+      if (!judgement.ok()) continue;  // it measured something else, or was changed
+      MILLRACE_TRY(keep_verdict(h.id, run.id, baseline, judgement.value()).status());
+    }
   return {};
 }
 
 Result<Notebook::Judged> Notebook::give_verdict(int64_t id, std::optional<int64_t> wanted) {
   MILLRACE_ASSIGN(const Hypothesis h, hypothesis(id));
   MILLRACE_ASSIGN(const int64_t run, run_to_judge(h, wanted));
-  MILLRACE_ASSIGN(const auto baseline, baseline_of(h));
+  MILLRACE_ASSIGN(const auto baselines, baselines_of(h));
   Judged out;
-  MILLRACE_ASSIGN(out.judgement, judge_runs(h, run, baseline));
-  MILLRACE_TRY(judge_the_rest(h, run, baseline));
-  MILLRACE_ASSIGN(out.verdict, keep_verdict(id, run, baseline, out.judgement));
+  MILLRACE_ASSIGN(out.judgement, judge_runs(h, run, baselines.front()));
+  MILLRACE_TRY(judge_the_rest(h, run, baselines));
+  MILLRACE_ASSIGN(out.verdict, keep_verdict(id, run, baselines.front(), out.judgement));
   return out;
 }
 
@@ -139,7 +147,12 @@ Result<int64_t> Notebook::learn(int64_t id, const std::string& text, std::string
   MILLRACE_ASSIGN(const Evidence evidence, evidence_of(verdicts.back()));
   if (!evidence.problem.empty()) return error(Code::unavailable, "{}", evidence.problem);
   MILLRACE_ASSIGN(const RunRecord run, store_.record(verdicts.back().run));
-  if (scope.empty()) scope = fmt::format("{}; {}", run.head.device, subject_text(h.prediction));
+  if (scope.empty()) {
+    scope = fmt::format("{}; {}", run.head.device, subject_text(h.prediction));
+    if (const std::string cases = cases_text(verdicts.back());
+        !cases.empty() && cases != "case " + h.prediction.problem)
+      scope += "; " + cases;
+  }
   MILLRACE_TRY(check_text("the scope", scope));
   Learning learning;
   learning.hypothesis = id;
@@ -173,20 +186,33 @@ Result<Evidence> Notebook::evidence_of(const Verdict& v) {
   return out;
 }
 
-// By the runs behind it that are sound: of each run, the newest verdict.
+// By the runs behind it that are sound: of each run and baseline, the newest verdict.
 Result<Strength> Notebook::strength_of(int64_t hypothesis) {
   MILLRACE_ASSIGN(const auto verdicts, verdicts_of(hypothesis));
-  std::map<int64_t, std::string> outcomes;
-  Strength out;
+  std::map<int64_t, std::map<std::optional<int64_t>, std::string>> outcomes;
+  std::set<int64_t> imported;
   for (const Verdict& v : verdicts) {
     MILLRACE_ASSIGN(const Evidence evidence, evidence_of(v));
     if (!evidence.problem.empty()) continue;
-    if (outcomes.insert_or_assign(v.run, v.outcome).second) out.n_imported += evidence.imported;
+    outcomes[v.run][v.baseline_run] = v.outcome;
+    if (evidence.imported) imported.insert(v.run);
   }
+  Strength out;
+  MILLRACE_ASSIGN(const auto runs, runs_of(hypothesis, ""));
+  for (const RunSummary& run : runs)
+    out.n_unfinished += run.state == "interrupted" || run.state == "failed";
+  out.n_imported = static_cast<int>(imported.size());
   std::set<std::string> machines;
-  for (const auto& [run, outcome] : outcomes) {
-    if (outcome == "undecided") continue;
-    (outcome == "supported" ? out.n_supporting : out.n_refuting)++;
+  for (const auto& [run, against] : outcomes) {
+    const auto has = [&against = against](std::string_view outcome) {
+      return std::any_of(against.begin(), against.end(),
+                         [&](const auto& one) { return one.second == outcome; });
+    };
+    const bool supports = has("supported"), refutes = has("refuted");
+    out.n_supporting += supports;
+    out.n_refuting += refutes;
+    out.n_undecided += !supports && !refutes;
+    if (!supports && !refutes) continue;
     if (const auto head = store_.run(run); head.ok()) machines.insert(head.value().machine);
   }
   out.n_machines = static_cast<int>(machines.size());

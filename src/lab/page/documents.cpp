@@ -65,7 +65,8 @@ Result<Json> overview(const Ask& ask) {
   }
   MILLRACE_ASSIGN(const auto hypotheses, ask.notebook.count_hypotheses());
   Json by_status = Json::object();
-  for (const char* status : {"open", "testing", "supported", "refuted", "undecided"}) {
+  for (const char* status :
+       {"open", "testing", "supported", "refuted", "undecided", "contradicted"}) {
     const auto found = hypotheses.find(status);
     by_status[status] = found == hypotheses.end() ? 0 : found->second;
   }

@@ -83,7 +83,7 @@ Result<std::vector<SitePost>> public_posts(Notebook& notebook, const Machine& ma
 // The runs whose evidence was held against the present when this post was published.
 Result<std::set<int64_t>> told_by(Notebook& notebook, int64_t post, const Document& document,
                                   bool is_rebuilt) {
-  std::set<int64_t> out;
+  std::set<int64_t> out;  // of a new post (0) none
   MILLRACE_ASSIGN(const auto edges, notebook.edges_at({"post", post}));
   for (const Edge& edge : edges)
     if (edge.type == "used_in" && edge.from.kind == "run" && edge.origin.empty())
@@ -186,6 +186,29 @@ Result<int64_t> keep_draft(Notebook& notebook, const Document& document, const s
   return known.value().id;
 }
 
+// Linted first, then shown, then kept: what is refused changes neither notebook nor site.
+Result<Published> publish(Notebook& notebook, const Machine& machine, Post post,
+                          const std::filesystem::path& folder, const SiteOptions& options) {
+  Published out{.post = post.id, .report = {}};
+  MILLRACE_TRY(check(post));
+  MILLRACE_ASSIGN(Document document, parse_document(post.body));
+  LintOptions how{.strict = true};
+  MILLRACE_ASSIGN(how.told, told_by(notebook, post.id, document, options.is_rebuilt));
+  MILLRACE_ASSIGN(out.report, lint(post.body, notebook, machine, how));
+  if (!out.report.ok()) return out;
+  document.set("published", "true", true);
+  post.body = to_text(document);
+  post.state = document.find("retracted") == nullptr ? "published" : "retracted";
+  MILLRACE_ASSIGN(auto posts, public_posts(notebook, machine, post.id, out.left_out));
+  MILLRACE_ASSIGN(posts.emplace_back(), site_post(post.slug, post.body, notebook, machine));
+  const auto files = build_site(std::move(posts), options);
+  MILLRACE_TRY(write_site(folder, files));
+  out.n_files = files.size();
+  MILLRACE_ASSIGN(out.post, notebook.keep(post));
+  MILLRACE_TRY(note_claims(notebook, machine, out.post, document));
+  return out;
+}
+
 }  // namespace
 
 Result<std::vector<SiteFile>> plots_of(const Document& document, const Claims& claims) {
@@ -216,40 +239,22 @@ Result<Drafted> draft_post(Notebook& notebook, const Machine& machine,
   return out;
 }
 
-Result<int64_t> store_post(Notebook& notebook, const std::string& text) {
+Result<Published> publish_post(Notebook& notebook, const Machine& machine, int64_t id,
+                               const std::filesystem::path& folder, const SiteOptions& options) {
+  MILLRACE_ASSIGN(Post post, notebook.post(id));
+  return publish(notebook, machine, std::move(post), folder, options);
+}
+
+Result<Published> publish_text(Notebook& notebook, const Machine& machine, const std::string& text,
+                               const std::filesystem::path& folder, const SiteOptions& options) {
   MILLRACE_ASSIGN(const Document document, parse_document(text));
-  Post post;
+  auto known = notebook.post_named(slug_of(document));
+  if (!known.ok() && known.status().code() != Code::not_found) return known.status();
+  Post post = known.ok() ? *std::move(known) : Post{};
   post.slug = slug_of(document);
   post.title = document.text("title");
   post.body = text;
-  const auto known = notebook.post_named(post.slug);
-  if (known.status().code() == Code::not_found) return notebook.add(post);
-  MILLRACE_TRY(known.status());
-  MILLRACE_TRY(notebook.set_post_text(known.value().id, post.title, post.body));
-  return known.value().id;
-}
-
-Result<Published> publish_post(Notebook& notebook, const Machine& machine, int64_t id,
-                               const std::filesystem::path& folder, const SiteOptions& options) {
-  Published out;
-  MILLRACE_ASSIGN(const Post post, notebook.post(id));
-  MILLRACE_ASSIGN(Document document, parse_document(post.body));
-  LintOptions how{.strict = true};
-  MILLRACE_ASSIGN(how.told, told_by(notebook, id, document, options.is_rebuilt));
-  MILLRACE_ASSIGN(out.report, lint(post.body, notebook, machine, how));
-  if (!out.report.ok()) return out;
-  document.set("published", "true", true);
-  const std::string text = to_text(document);
-  MILLRACE_ASSIGN(auto posts, public_posts(notebook, machine, id, out.left_out));
-  MILLRACE_ASSIGN(posts.emplace_back(), site_post(post.slug, text, notebook, machine));
-  const auto files = build_site(std::move(posts), options);
-  MILLRACE_TRY(write_site(folder, files));
-  out.n_files = files.size();
-  MILLRACE_TRY(notebook.set_post_text(id, post.title, text));
-  MILLRACE_TRY(note_claims(notebook, machine, id, document));
-  const std::string state = document.find("retracted") == nullptr ? "published" : "retracted";
-  if (post.state != state) MILLRACE_TRY(notebook.set_post_state(id, state));
-  return out;
+  return publish(notebook, machine, std::move(post), folder, options);
 }
 
 Status retract_post(Notebook& notebook, const Machine& machine, int64_t id, const std::string& why,

@@ -30,16 +30,18 @@ struct Drafted {
 Result<Drafted> draft_post(Notebook& notebook, const Machine& machine,
                            const std::vector<NodeRef>& refs, const DraftOptions& options);
 
-// A post from a file's text, new or changed; its id.
-Result<int64_t> store_post(Notebook& notebook, const std::string& text);
-
 struct Published {
+  int64_t post = 0;   // 0: it was not published, and the notebook has none of that name
   LintReport report;  // of the post; where it has errors nothing was published
   size_t n_files = 0;
   std::vector<std::string> left_out = {};  // imported posts that are not fit to be shown, and why
 };
 // Writes the site with this post and all that were published before into `folder`.
 Result<Published> publish_post(Notebook& notebook, const Machine& machine, int64_t post,
+                               const std::filesystem::path& folder, const SiteOptions& options);
+// The same of a file's text: a new post, or another text for the one of that title. A text that is
+// refused leaves no trace in the notebook.
+Result<Published> publish_text(Notebook& notebook, const Machine& machine, const std::string& text,
                                const std::filesystem::path& folder, const SiteOptions& options);
 // Keeps the post, with a note, and takes it out of the feeds; writes the site where a folder is
 // named.

@@ -227,11 +227,13 @@ ClaimValue Claims::value_of(const ClaimLine& line) {
       return inherited;
     }
     inherited.runs.insert(other->runs.begin(), other->runs.end());
+    inherited.subjects.insert(other->subjects.begin(), other->subjects.end());
   }
   ClaimValue out = line.kind == Kind::metric ? metric_value(line)
                    : line.kind == Kind::fact ? fact_value(line)
                                              : arithmetic_value(line);
   out.runs.insert(inherited.runs.begin(), inherited.runs.end());
+  out.subjects.insert(inherited.subjects.begin(), inherited.subjects.end());
   return out;
 }
 
@@ -252,6 +254,7 @@ ClaimValue Claims::metric_value(const ClaimLine& line) {
   metrics_[line.name] = found[0];
   out.value = statistic_of(*found[0], line.statistic);
   out.unit = found[0]->unit;
+  out.subjects = {found[0]->subject.name};
   return out;
 }
 
@@ -347,12 +350,24 @@ std::string Claims::why_not_together(const std::vector<std::string>& names) cons
   return "";
 }
 
+// One op over another is a number without a meaning, unless the block says that it is meant. A part
+// of a sum of several is one of them.
+std::string Claims::why_not_comparable(const ClaimLine& line) const {
+  const ClaimValue &a = *find(line.of[0]), &b = *find(line.of[1]);
+  const bool is_part = line.kind == Kind::share && std::ranges::includes(b.subjects, a.subjects);
+  if (line.across || is_part || a.subjects == b.subjects) return "";
+  return fmt::format(
+      "{} is of {} and {} of {}: write '| across ops' behind it if that is what is compared",
+      line.of[0], fmt::join(a.subjects, ", "), line.of[1], fmt::join(b.subjects, ", "));
+}
+
 ClaimValue Claims::arithmetic_value(const ClaimLine& line) const {
   ClaimValue out;
+  const bool divides = line.kind != Kind::sum && line.kind != Kind::difference;
   out.problem = why_not_together(line.of);
+  if (out.problem.empty() && divides) out.problem = why_not_comparable(line);
   if (!out.problem.empty()) return out;
   const ClaimValue &a = *find(line.of[0]), &b = *find(line.of[1]);
-  const bool divides = line.kind != Kind::sum && line.kind != Kind::difference;
   if (divides && (b.value == 0 || a.value == 0)) {
     out.problem = "a ratio with nothing";
     return out;

@@ -15,11 +15,12 @@ namespace millrace::lab {
 
 struct ClaimValue {
   double value = 0;
-  std::string unit;            // empty: a plain number
-  std::string text;            // as the post gives it: "62.1 us", "1.83x", "-12 %"
-  std::string problem;         // why there is none; empty: it is sound
-  std::string ambiguous;       // of a comparison that the samples do not decide
-  std::set<std::string> runs;  // the block's names of those behind it
+  std::string unit;                // empty: a plain number
+  std::string text;                // as the post gives it: "62.1 us", "1.83x", "-12 %"
+  std::string problem;             // why there is none; empty: it is sound
+  std::string ambiguous;           // of a comparison that the samples do not decide
+  std::set<std::string> runs;      // the block's names of those behind it
+  std::set<std::string> subjects;  // the ops, models, ... that were measured for it
 };
 
 struct RunState {
@@ -60,6 +61,7 @@ class Claims {
   ClaimValue predicted_value(const ClaimLine& line) const;
   ClaimValue arithmetic_value(const ClaimLine& line) const;
   std::string why_not_together(const std::vector<std::string>& names) const;
+  std::string why_not_comparable(const ClaimLine& line) const;
   void compare(const ClaimLine& line, ClaimValue& out) const;
 
   ClaimsBlock block_;

@@ -163,6 +163,9 @@ class Parser {
   }
 
   static Status take_arithmetic(ClaimLine& claim, std::string_view text) {
+    constexpr std::string_view kAcross = "| across ops";
+    claim.across = text.ends_with(kAcross);
+    if (claim.across) text = trimmed(text.substr(0, text.size() - kAcross.size()));
     for (const Pair& pair : kPairs) {
       if (!text.starts_with(pair.word) || text.size() <= pair.word.size() ||
           text[pair.word.size()] != ' ')
@@ -218,7 +221,8 @@ std::string text_of(const ClaimLine& claim) {
   if (claim.kind == Kind::fact) return fmt::format("{} of {}", claim.fact, claim.of[0]);
   for (const Pair& pair : kPairs)
     if (pair.kind == claim.kind)
-      return fmt::format("{} {}", pair.word, fmt::join(claim.of, fmt::format(" {} ", pair.sign)));
+      return fmt::format("{} {}{}", pair.word, fmt::join(claim.of, fmt::format(" {} ", pair.sign)),
+                         claim.across ? " | across ops" : "");
   std::string out = fmt::format("{} of {} | {}", claim.pattern.metric, claim.pattern.run,
                                 pattern_text(claim.pattern));
   if (claim.pattern.n_lanes > 0) out += fmt::format(" | {} lanes", claim.pattern.n_lanes);

@@ -10,6 +10,7 @@
 //   more = rise eight -> nine
 //   both = sum eight + nine
 //   part = share eight / both
+//   other = ratio norm / eight | across ops
 //   plot times = bars eight nine
 //   plot curve = curve of sweep | time | matmul | q8_0_*x576x576 | * | warm
 //   -->
@@ -47,6 +48,7 @@ struct ClaimLine {
   std::string statistic = "median";  // low, high, best
   std::string fact = {};             // "rows", "samples", ...
   std::vector<std::string> of = {};  // the claims that it is computed from
+  bool across = false;               // one op against another is meant: "| across ops"
 };
 
 struct PlotLine {

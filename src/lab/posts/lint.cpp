@@ -156,6 +156,10 @@ class Linter {
                                    printable(rest_.substr(old, at - old), 40)));
       return old;
     }
+    if (const std::string turn = turned_from(before.substr(0, begin));
+        !turn.empty() && value->unit != "x")
+      add(line_at(at), fmt::format("'{}' before the number of {} makes another one of it", turn,
+                                   printable(name, 60)));
     ++report_.n_numbers;
     return begin;
   }

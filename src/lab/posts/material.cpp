@@ -40,7 +40,7 @@ class Gathering {
   Status add(const Candidate& c) {
     if (c.ref.kind == "run") return add_run(c);
     int64_t hypothesis = c.ref.id;
-    Topic topic{.ref = c.ref, .outcome = c.outcome, .strength = c.strength};
+    Topic topic{.ref = c.ref, .outcome = c.outcome, .strength = c.strength + c.besides};
     topic.imported = c.imported;
     Verdict v;
     if (c.ref.kind == "learn") {

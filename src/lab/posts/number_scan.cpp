@@ -1,8 +1,11 @@
 #include "lab/posts/number_scan.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 #include "base/utf8.h"
 #include "lab/posts/document.h"
@@ -30,34 +33,161 @@ std::string lower(std::string_view text) {
 
 // The spelled numbers and what makes a quantity of one; also what a bound number may not be
 // followed by.
-constexpr std::array<std::string_view, 29> kNumberWords = {
-    "two",     "three",    "four",    "five",     "six",      "seven",   "eight",   "nine",
-    "ten",     "eleven",   "twelve",  "thirteen", "fourteen", "fifteen", "sixteen", "eighteen",
-    "twenty",  "thirty",   "forty",   "fifty",    "sixty",    "seventy", "eighty",  "ninety",
-    "hundred", "thousand", "million", "billion",  "dozen"};
-constexpr std::array<std::string_view, 27> kUnitWords = {
-    "times",       "percent", "fold",      "microseconds", "milliseconds",
-    "nanoseconds", "seconds", "gigabytes", "megabytes",    "kilobytes",
-    "bytes",       "tokens",  "orders",    "hundred",      "thousand",
-    "million",     "billion", "x",         "us",           "ms",
-    "ns",          "s",       "k",         "kb",           "mb",
-    "gb",          "tok"};
+constexpr std::array<std::string_view, 31> kNumberWords = {
+    "two",      "three",    "four",    "five",     "six",      "seven",   "eight",   "nine",
+    "ten",      "eleven",   "twelve",  "thirteen", "fourteen", "fifteen", "sixteen", "seventeen",
+    "eighteen", "nineteen", "twenty",  "thirty",   "forty",    "fifty",   "sixty",   "seventy",
+    "eighty",   "ninety",   "hundred", "thousand", "million",  "billion", "dozen"};
+constexpr std::array<std::string_view, 75> kUnitWords = {"times",
+                                                         "percent",
+                                                         "pct",
+                                                         "fold",
+                                                         "orders",
+                                                         "us",
+                                                         "ms",
+                                                         "ns",
+                                                         "s",
+                                                         "min",
+                                                         "h",
+                                                         "microsecond",
+                                                         "microseconds",
+                                                         "millisecond",
+                                                         "milliseconds",
+                                                         "nanosecond",
+                                                         "nanoseconds",
+                                                         "seconds",
+                                                         "minute",
+                                                         "minutes",
+                                                         "hour",
+                                                         "hours",
+                                                         "days",
+                                                         "weeks",
+                                                         "x",
+                                                         "k",
+                                                         "hundred",
+                                                         "thousand",
+                                                         "million",
+                                                         "billion",
+                                                         "trillion",
+                                                         "b",
+                                                         "kb",
+                                                         "mb",
+                                                         "gb",
+                                                         "tb",
+                                                         "kib",
+                                                         "mib",
+                                                         "gib",
+                                                         "tib",
+                                                         "bytes",
+                                                         "kilobytes",
+                                                         "megabytes",
+                                                         "gigabytes",
+                                                         "terabytes",
+                                                         "gbps",
+                                                         "tokens",
+                                                         "tok",
+                                                         "w",
+                                                         "mw",
+                                                         "kw",
+                                                         "watt",
+                                                         "watts",
+                                                         "kwh",
+                                                         "j",
+                                                         "joule",
+                                                         "joules",
+                                                         "v",
+                                                         "volts",
+                                                         "hz",
+                                                         "khz",
+                                                         "mhz",
+                                                         "ghz",
+                                                         "hertz",
+                                                         "gigahertz",
+                                                         "megahertz",
+                                                         "cycles",
+                                                         "flop",
+                                                         "flops",
+                                                         "gflop",
+                                                         "gflops",
+                                                         "tflop",
+                                                         "tflops",
+                                                         "gmac",
+                                                         "degrees"};
+constexpr std::array<std::string_view, 14> kCounted = {
+    "rows",    "samples", "runs",  "steps", "calls",  "requests", "users",
+    "clients", "lanes",   "cores", "cases", "layers", "prompts",  "waits"};
+constexpr std::array<std::string_view, 12> kPerWhat = {
+    "s", "sec", "second", "ms", "us", "minute", "hour", "day", "watt", "joule", "w", "cent"};
 
 bool is_in(std::span<const std::string_view> list, std::string_view word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-// Digits of other scripts, superscripts, fractions, numbers in circles.
+size_t letters_in(std::string_view text) {
+  size_t n = 0;
+  while (n < text.size() && is_letter(text[n])) ++n;
+  return n;
+}
+
+// What a reader does not see between a number and its unit: spaces of any width, one end of a line,
+// marks of emphasis and code, the sign that escapes.
+std::string_view without_gap(std::string_view text, bool with_hyphen) {
+  bool is_wrapped = false;
+  for (;;) {
+    if (text.starts_with("\n") && !is_wrapped) {
+      is_wrapped = true;
+      text.remove_prefix(1);
+    } else if (text.starts_with("\u00a0")) {
+      text.remove_prefix(2);
+    } else if (text.starts_with("\u2009") || text.starts_with("\u202f")) {
+      text.remove_prefix(3);
+    } else if (!text.empty() && std::string_view(" *_\\`~").find(text[0]) != std::string::npos) {
+      text.remove_prefix(1);
+    } else if (with_hyphen && text.starts_with("-")) {
+      text.remove_prefix(1);
+    } else {
+      return text;
+    }
+  }
+}
+
+// " per second", "/s", " a second": what makes a rate of a count.
+bool makes_rate(std::string_view text) {
+  text = without_gap(text, false);
+  if (text.starts_with("/"))
+    text.remove_prefix(1);
+  else if (const std::string word = lower(text.substr(0, letters_in(text)));
+           word == "per" || word == "a" || word == "each" || word == "every")
+    text = without_gap(text.substr(word.size()), false);
+  else
+    return false;
+  return is_in(kPerWhat, lower(text.substr(0, letters_in(text))));
+}
+
+// The sign or word that makes a quantity of a number before it; empty: none.
+std::string unit_in(std::string_view text) {
+  for (const std::string_view sign : {"%", "\u2030", "\u00d7", "\u2715", "\u00b0"})
+    if (text.starts_with(sign)) return std::string(sign);
+  const std::string word = lower(text.substr(0, letters_in(text)));
+  const std::string_view behind = text.substr(word.size());
+  if (word == "tokens" && !makes_rate(behind)) return "";  // a count of them
+  if (is_in(kUnitWords, word) || is_in(kNumberWords, word)) return word;
+  if (word == "per" && makes_rate(text)) return "per";
+  if (!word.empty() && makes_rate(behind)) return word + " per";
+  const std::string_view next = without_gap(behind, false);
+  return word == "to" && lower(next.substr(0, letters_in(next))) == "one" ? "to one" : "";
+}
+
+// Digits of every script, superscripts, fractions, numbers in circles; and the signs that Chinese
+// and Japanese write numbers with, which Unicode counts among the letters.
 bool is_other_digit(char32_t c) {
-  constexpr std::array<std::pair<char32_t, char32_t>, 22> kRanges = {{
-      {0xB2, 0xB3},     {0xB9, 0xB9},       {0xBC, 0xBE},     {0x660, 0x669},   {0x6F0, 0x6F9},
-      {0x7C0, 0x7C9},   {0x966, 0x96F},     {0x9E6, 0x9EF},   {0xA66, 0xA6F},   {0xE50, 0xE59},
-      {0xED0, 0xED9},   {0x1040, 0x1049},   {0x17E0, 0x17E9}, {0x1810, 0x1819}, {0x2070, 0x2079},
-      {0x2080, 0x2089}, {0x2150, 0x218B},   {0x2460, 0x249B}, {0x2776, 0x2793}, {0x3021, 0x3029},
-      {0xFF10, 0xFF19}, {0x1D7CE, 0x1D7FF},
-  }};
-  return std::any_of(kRanges.begin(), kRanges.end(),
-                     [&](const auto& range) { return c >= range.first && c <= range.second; });
+  constexpr std::u32string_view kHan =
+      U"\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341\u767e\u5343\u4e07\u842c"
+      U"\u4ebf\u5104\u96f6\u4e24\u5169\u534a\u500d";
+  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return (c >= 0x80 && (category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL ||
+                        category == UTF8PROC_CATEGORY_NO)) ||
+         kHan.find(c) != kHan.npos;
 }
 
 class Scanner {
@@ -79,17 +209,30 @@ class Scanner {
       if (rest_[i] != '\n') rest_[i] = ' ';
   }
 
-  // "## 2. How", "1. First".
+  // "## 2. How"; "1. First" where a block begins, and what counts on from there. Inside a paragraph
+  // a line that begins with a number is the paragraph's.
   void take_line_numbers() {
     size_t begin = 0;
+    int last = 0;
+    bool is_block_start = true, is_list = false;
     for (const std::string_view line : split_lines(text_)) {
-      const size_t at = line.find_first_not_of(" #>");
+      const size_t at = std::min(line.find_first_not_of(" #>"), line.size());
+      const bool is_heading = line.substr(0, at).find('#') != line.npos;
       size_t n = 0;
-      while (at != line.npos && at + n < line.size() && n < 3 && is_digit(line[at + n])) ++n;
+      while (at + n < line.size() && n < 3 && is_digit(line[at + n])) ++n;
       const size_t end = at + n;
-      if (n > 0 && end + 1 < line.size() && (line[end] == '.' || line[end] == ')') &&
-          line[end + 1] == ' ')
+      const bool is_numbered = n > 0 && end + 1 < line.size() &&
+                               (line[end] == '.' || line[end] == ')') && line[end + 1] == ' ';
+      int number = 0;
+      for (size_t i = at; i < end; ++i) number = 10 * number + (line[i] - '0');
+      const bool counts = number == 1 || (last > 0 && number == last + 1);
+      if (is_numbered && (is_heading || ((is_block_start || is_list) && counts))) {
         blank(begin + at, n);
+        is_list = !is_heading;
+        last = is_heading ? 0 : number;
+      }
+      is_block_start = at == line.size() || is_heading;
+      if (is_block_start) is_list = false;
       begin += line.size() + 1;
     }
   }
@@ -115,10 +258,21 @@ class Scanner {
     size_t n_day = 0;
     while (begin > n_day && is_digit(rest_[begin - n_day - 1])) ++n_day;
     const size_t year = at + n + 1;
-    size_t n_year = 0;
-    while (year + n_year < rest_.size() && is_digit(rest_[year + n_year])) ++n_year;
-    if (n_year == 4 && rest_[at + n] == ' ') blank(year, 4);
-    if (n_year == 4 && (n_day == 1 || n_day == 2)) blank(begin - n_day, n_day);
+    if (year >= rest_.size() || rest_[at + n] != ' ' || !is_year(year)) return;
+    blank(year, 4);
+    if (n_day == 1 || n_day == 2) blank(begin - n_day, n_day);
+  }
+  // 1990 to 2099, and not so many of anything.
+  bool is_year(size_t at) const {
+    const std::string_view text = std::string_view(rest_).substr(at);
+    size_t n = 0;
+    while (n < text.size() && is_digit(text[n])) ++n;
+    if (n != 4 || !(text.starts_with("199") || text.starts_with("20")) || text[2] > '9')
+      return false;
+    const std::string_view behind = without_gap(text.substr(4), true);
+    return unit_in(behind).empty() && !lower(behind).starts_with("tokens") &&
+           !is_in(kCounted, lower(behind.substr(0, letters_in(behind)))) &&
+           (text.size() == 4 || !is_word(text[4]));
   }
 
   void take_names() {
@@ -129,14 +283,22 @@ class Scanner {
       for (size_t at = 0; (at = rest_.find(name, at)) != rest_.npos; at += name.size()) {
         size_t n = 0;
         while (at + name.size() + n < rest_.size() && is_digit(rest_[at + name.size() + n])) ++n;
-        if (n > 0 && n <= 3 && stands_alone(at, name.size() + n)) blank(at, name.size() + n);
+        if (n > 0 && n <= 3 && stands_alone(at, name.size() + n) &&
+            !is_quantity(at + name.size() + n))
+          blank(at, name.size() + n);
       }
     for (size_t at = 0; at < rest_.size();) {
       const size_t n = word_length(at);
       const std::string_view word = std::string_view(rest_).substr(at, n);
-      if (n > 0 && has_digit(word) && is_identifier(word)) blank(at, n);
+      if (n > 0 && has_digit(word) && is_name(word) && !is_quantity(at + n)) blank(at, n);
       at += std::max<size_t>(n, 1);
     }
+  }
+
+  // "900 tokens", "40 times": what stands before is no name.
+  bool is_quantity(size_t end) const {
+    const std::string_view behind = without_gap(std::string_view(rest_).substr(end), true);
+    return !unit_in(behind).empty() || lower(behind.substr(0, 6)) == "tokens";
   }
 
   // Letters and digits, with single signs between them.
@@ -154,40 +316,63 @@ class Scanner {
 
   // "three times", "twice", "a third of": a number all the same.
   void find_words() {
-    constexpr std::array<std::string_view, 12> kAlone = {
-        "twice",  "thrice",  "doubled", "doubles", "tripled",  "triples",
-        "halved", "quarter", "tenth",   "third",   "quarters", "thirds"};
-    std::string last;
+    std::string before, last;  // the two words in front
+    bool was_roman = false;
     for (size_t at = 0; at < rest_.size();) {
-      const size_t n = letters_at(at);
+      const size_t n = letters_in(std::string_view(rest_).substr(at));
       if (n == 0) {
         ++at;
         continue;
       }
       const std::string word = lower(std::string_view(rest_).substr(at, n));
-      const bool is_fold = word.ends_with("fold") && word.size() > 4 &&
-                           is_in(kNumberWords, word.substr(0, word.size() - 4));
-      const bool is_counted = is_in(kUnitWords, word) && is_in(kNumberWords, last);
-      const bool is_part = is_in(kAlone, word) && (!is_ordinal(word) || is_followed_by_of(at + n));
-      if (is_part || is_fold || is_counted)
-        out_.push_back({at, n, fmt::format("'{}'", is_counted ? last + " " + word : word)});
-      last = word;
+      const std::string said = number_said(before, last, word, at + n, was_roman);
+      if (!said.empty()) out_.push_back({at, n, fmt::format("'{}'", said)});
+      was_roman = rest_.find_first_not_of("IVXLCDM", at) >= at + n;
+      before = std::exchange(last, word);
       at += n;
     }
   }
-  size_t letters_at(size_t at) const {
-    size_t n = 0;
-    while (at + n < rest_.size() && is_letter(rest_[at + n])) ++n;
-    return n;
+
+  std::string number_said(const std::string& before, const std::string& last,
+                          const std::string& word, size_t end, bool was_roman) const {
+    constexpr std::array<std::string_view, 17> kAlone = {
+        "twice",   "thrice",   "doubled", "doubles",   "doubling",   "tripled",
+        "triples", "tripling", "trebled", "quadruple", "quadrupled", "quadruples",
+        "halved",  "halves",   "halving", "tenths",    "hundredths"};
+    constexpr std::array<std::string_view, 4> kMultiples = {"half", "double", "triple", "treble"};
+    const bool is_fold = word.ends_with("fold") && word.size() > 4 &&
+                         is_in(kNumberWords, word.substr(0, word.size() - 4));
+    const bool is_counted =
+        (is_in(kUnitWords, word) && (is_in(kNumberWords, last) || last == "one")) ||
+        (word == "times" && was_roman && last != "i");
+    if (is_in(kAlone, word) || is_fold) return word;
+    if (is_in(kMultiples, word) && !is_kind_of(end)) return word;
+    if (is_fraction(word, end)) return word;
+    if (is_counted) return last + " " + word;
+    if (word == "cent" && last == "per" && (is_in(kNumberWords, before) || before == "one"))
+      return before + " per cent";
+    return word == "magnitude" && last == "of" && before.starts_with("order") ? "order of magnitude"
+                                                                              : "";
   }
-  // "the third row" is a place, "a third of it" a number.
-  static bool is_ordinal(std::string_view word) {
-    return word == "third" || word == "tenth" || word == "quarter" || word == "thirds" ||
-           word == "quarters";
+  // "double precision", "half-open": a kind, not a number.
+  bool is_kind_of(size_t end) const {
+    std::string_view after = std::string_view(rest_).substr(end);
+    if (after.starts_with("-")) return true;
+    after = without_gap(after, false);
+    return after.starts_with("precision") || after.starts_with("float") ||
+           after.starts_with("accumul") || after.starts_with("buffer");
   }
-  bool is_followed_by_of(size_t at) const {
-    const std::string_view after = std::string_view(rest_).substr(at);
-    return after.starts_with(" of ") || after.starts_with(" the ") || after.starts_with("\nof ");
+  // "the third row" is a place, "a third of it" and "two thirds" are numbers.
+  bool is_fraction(std::string_view word, size_t end) const {
+    constexpr std::array<std::string_view, 11> kParts = {
+        "third", "fourth", "fifth",   "sixth",     "seventh",   "eighth",
+        "ninth", "tenth",  "quarter", "hundredth", "thousandth"};
+    constexpr std::array<std::string_view, 12> kBehind = {"of",     "the",    "as",      "less",
+                                                          "more",   "faster", "slower",  "shorter",
+                                                          "longer", "larger", "smaller", "cheaper"};
+    if (word.ends_with("s")) return is_in(kParts, word.substr(0, word.size() - 1));
+    const std::string_view after = without_gap(std::string_view(rest_).substr(end), false);
+    return is_in(kParts, word) && is_in(kBehind, lower(after.substr(0, letters_in(after))));
   }
 
   void find_digits() {
@@ -230,25 +415,46 @@ std::string without_numbers(std::string_view text) {
   return out + std::string(text.substr(at));
 }
 
-// A letter first; digits behind a '-' where a capital stands before it that begins no sentence
-// (AVX-512, not faster-3 nor Faster-3), and none behind a '.'.
+// A letter first, no digits behind a sign (faster-3, SPEED-900), and none that an x ends (by_9x).
 bool is_identifier(std::string_view word) {
+  constexpr std::array<std::string_view, 8> kWithHyphen = {"avx-512", "x86-64", "utf-8", "sha-256",
+                                                           "gpt-2",   "gpt-3",  "gpt-4", "crc-32"};
+  if (is_in(kWithHyphen, lower(word))) return true;
   if (word.empty() || !is_letter(word[0])) return false;
-  if (lower(word) == "x" || (word.size() > 1 && (word[0] == 'x' || word[0] == 'X') &&
-                             is_digit(word[1]) && word != "x86-64" && word != "x86"))
+  if (lower(word) == "x" ||
+      (word.size() > 1 && (word[0] == 'x' || word[0] == 'X') && is_digit(word[1]) && word != "x86"))
     return false;
-  bool has_capital = false;
   for (size_t i = 0; i < word.size(); ++i) {
-    if (!is_word(word[i]) && word[i] != '-' && word[i] != '/' && word[i] != '.' && word[i] != ':' &&
-        word[i] != '+')
+    if (!is_word(word[i]) && std::string_view("-/.:+").find(word[i]) == std::string::npos)
       return false;
-    has_capital |= i > 0 && is_upper(word[i]);
-    if (i == 0 || !is_digit(word[i])) continue;
-    if (word[i - 1] == '.' || word[i - 1] == ':' || word[i - 1] == '/' || word[i - 1] == '+')
+    if (i == 0) continue;
+    if (is_digit(word[i]) && std::string_view("-/.:+").find(word[i - 1]) != std::string::npos)
       return false;
-    if (word[i - 1] == '-' && !has_capital && word != "x86-64") return false;
+    const bool ends = i + 1 == word.size() || (!is_digit(word[i + 1]) && !is_letter(word[i + 1]));
+    if ((word[i] == 'x' || word[i] == 'X') && is_digit(word[i - 1]) && ends &&
+        !lower(word).starts_with("mi"))  // MI300X is a name
+      return false;
   }
   return true;
+}
+
+// An identifier that readers know for one: letters that name a type, a processor or a model, and a
+// few digits. Any other word that ends in digits ("by9000") is a number with letters before it.
+bool is_name(std::string_view word) {
+  constexpr std::array<std::string_view, 50> kPrefixes = {
+      "int",  "uint", "bf",   "fp",   "f",    "i",     "u",     "q",      "iq",    "tq",
+      "tf",   "mxfp", "nvfp", "e",    "avx",  "sse",   "fma",   "sm",     "l",     "h",
+      "b",    "a",    "v",    "t",    "gh",   "gb",    "mi",    "ddr",    "lpddr", "hbm",
+      "sha",  "utf",  "md",   "crc",  "ipv",  "arm",   "neon",  "x",      "avx-",  "sha-",
+      "utf-", "crc-", "gpt",  "gpt-", "qwen", "llama", "gemma", "smollm", "phi",   "mistral"};
+  if (!is_identifier(word)) return false;
+  size_t n = 0, n_digits = 0;
+  while (n < word.size() && !is_digit(word[n])) ++n;
+  for (size_t i = 0; i < word.size(); ++i) {
+    n_digits = is_digit(word[i]) ? n_digits + 1 : 0;
+    if (n_digits > 3) return false;
+  }
+  return n == word.size() || is_in(kPrefixes, lower(word.substr(0, n)));
 }
 
 bool names_something(std::string_view code, const Claims& claims) {
@@ -265,7 +471,8 @@ bool names_something(std::string_view code, const Claims& claims) {
     const size_t end = std::min(code.find(' ', at), code.size());
     std::string_view word = code.substr(at, end - at);
     while (word.starts_with('-')) word.remove_prefix(1);
-    if (has_digit(word) && !is_identifier(word) && !claims.is_known(word)) return false;
+    const bool is_composed = word.find('_') != word.npos && is_identifier(word);
+    if (has_digit(word) && !is_composed && !is_name(word) && !claims.is_known(word)) return false;
     at = end + 1;
   }
   return true;
@@ -276,7 +483,9 @@ bool begins_number(std::string_view text, size_t at) {
   const char before = text[at - 1];
   if (is_word(before) || before == '.' || before == ',') return false;
   const bool is_signed = text[at] == '-' || text[at] == '+';
-  return is_signed || (before != '-' && before != '+' && !text.substr(0, at).ends_with("\u2212"));
+  for (const std::string_view sign : {"-", "+", "\u2212", "\u2013", "\u2014", "\u00d7", "/"})
+    if (!is_signed && text.substr(0, at).ends_with(sign)) return false;
+  return true;
 }
 
 size_t begin_of_number(std::string_view text, size_t end, const ClaimValue& value) {
@@ -304,21 +513,26 @@ size_t begin_of_number(std::string_view text, size_t end, const ClaimValue& valu
 std::string turned_by(std::string_view after) {
   const size_t first = after.find_first_not_of("*_");
   if (first == after.npos) return "";
-  std::string_view rest = after.substr(first);
+  const std::string_view rest = after.substr(first);
+  if (std::string unit = unit_in(without_gap(rest, true)); !unit.empty()) return unit;
   const bool goes_on =
-      is_word(rest[0]) || rest.starts_with("\u00b0") ||
+      is_word(rest[0]) ||
       ((rest[0] == '.' || rest[0] == ',' || rest[0] == '-' || rest[0] == '/' || rest[0] == '^') &&
        rest.size() > 1 && is_digit(rest[1]));
-  while (rest.starts_with(' ') || rest.starts_with("\u00a0") || rest.starts_with('-'))
-    rest.remove_prefix(rest.starts_with("\u00a0") ? 2 : 1);
-  size_t n = 0;
-  while (n < rest.size() && is_letter(rest[n])) ++n;
-  const std::string word = lower(rest.substr(0, n));
-  for (const std::string_view sign : {"%", "\u2030", "\u00d7", "\u2715"})
-    if (rest.starts_with(sign)) return std::string(sign);
-  const bool is_count = word == "tokens";
-  if (!is_count && (is_in(kUnitWords, word) || is_in(kNumberWords, word))) return word;
-  return goes_on ? std::string(rest.substr(0, std::max<size_t>(n, 1))) : "";
+  return goes_on ? std::string(rest.substr(0, std::max<size_t>(letters_in(rest), 1))) : "";
+}
+
+std::string turned_from(std::string_view before) {
+  std::string words;
+  for (const char c : before.substr(before.size() - std::min<size_t>(before.size(), 40)))
+    if (is_letter(c))
+      words += c;
+    else if (!words.ends_with(' '))
+      words += ' ';
+  words = lower(words);
+  for (const std::string_view factor : {" factor of ", " factor ", " times ", " x "})
+    if ((" " + words).ends_with(factor)) return std::string(trimmed(factor));
+  return "";
 }
 
 bool is_safe_link(std::string_view to) {

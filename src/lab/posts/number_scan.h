@@ -25,6 +25,8 @@ std::string without_numbers(std::string_view text);
 // every word of it is an identifier (avx2, q8_0, AVX-512).
 bool names_something(std::string_view code, const Claims& claims);
 bool is_identifier(std::string_view word);
+// One that prose may use without a claim: of a type, a processor or a model.
+bool is_name(std::string_view word);
 
 // Whether a number can begin here: not inside another one, and not behind a sign that would turn
 // it.
@@ -33,8 +35,10 @@ bool begins_number(std::string_view text, size_t at);
 size_t begin_of_number(std::string_view text, size_t end, const ClaimValue& value);
 
 // What stands behind a bound number and makes another one of it: "x" behind a count of rows, " %",
-// " million", further digits. Empty: nothing.
+// " million", further digits, also on the next line or in code. Empty: nothing.
 std::string turned_by(std::string_view after);
+// What stands before a number that is no ratio and makes one of it: "factor of". Empty: nothing.
+std::string turned_from(std::string_view before);
 
 // https, or a file beside the post.
 bool is_safe_link(std::string_view to);

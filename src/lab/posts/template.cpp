@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/utf8.h"
@@ -65,8 +66,33 @@ std::string question_of(const Topic& topic) {
 std::string found_of(const Topic& topic) {
   if (topic.outcome == "refuted")
     return "The prediction was refuted. That is a result, too: it says where not to look.";
-  if (topic.outcome == "supported") return "The prediction held in every row.";
+  if (topic.outcome == "supported") return "The prediction held in every row of this run.";
   return "";
+}
+
+// The names of cases have digits, which words may not have: where a row is of one it is code.
+std::string scope_of(const Topic& topic) {
+  std::string out, words, word;
+  const auto is_case = [&](std::string_view name) {
+    return std::any_of(topic.rows.begin(), topic.rows.end(),
+                       [&](const TopicRow& row) { return row.subject.problem == name; });
+  };
+  for (const char c : topic.scope + " ") {
+    if (c != ' ') {
+      word += c;
+      continue;
+    }
+    const size_t n = word.find_last_not_of(",;.") + 1;
+    if (is_case(word.substr(0, n))) {
+      out += (words.empty() ? "" : words_of(words) + " ") + code(word.substr(0, n)) +
+             word.substr(n) + " ";
+      words.clear();
+    } else {
+      words += (words.empty() ? "" : " ") + word;
+    }
+    word.clear();
+  }
+  return std::string(trimmed(out + words_of(words)));
 }
 
 std::string topic_text(const Topic& topic, const std::string& plot) {
@@ -83,8 +109,9 @@ std::string topic_text(const Topic& topic, const std::string& plot) {
   if (const std::string found = found_of(topic); !found.empty())
     out += "## What it says\n\n" + found + " " + sentence(words_of(claim_of(topic))) + "\n\n";
   if (!topic.scope.empty())
-    out +=
-        fmt::format("Scope: {} Strength: {}.\n\n", sentence(words_of(topic.scope)), topic.strength);
+    out += fmt::format("Scope: {} Strength: {}.\n\n", sentence(scope_of(topic)), topic.strength);
+  else if (!topic.strength.empty() && !topic.outcome.empty())
+    out += fmt::format("Strength: {}.\n\n", topic.strength);
   return out;
 }
 

@@ -17,12 +17,17 @@ double effect_of(const Judgement& judgement) {
 }
 
 double score_of(const Candidate& c) {
-  const double strength = c.strength == "several machines" ? 3
-                          : c.strength == "repeated"       ? 2
-                          : c.strength == "contradicted"   ? 2
-                                                           : 1;
+  const double strength = c.strength == "several machines" ? 3 : c.strength == "repeated" ? 2 : 1;
   const double surprise = c.outcome == "refuted" ? 1.5 : 1;
   return strength * surprise * (0.1 + c.effect);
+}
+
+// What a reader of one verdict would not learn; in words, since no claim is of it.
+std::string besides(const Strength& strength) {
+  const bool decided = strength.n_supporting + strength.n_refuting > 0;
+  std::string out = decided && strength.n_undecided > 0 ? "; other runs of it were undecided" : "";
+  if (strength.n_unfinished > 0) out += "; other runs of it were interrupted or failed";
+  return out;
 }
 
 void leave(Candidate& c, std::string why) {
@@ -32,6 +37,10 @@ void leave(Candidate& c, std::string why) {
 
 // What the numbers alone say; `named` ones are told also when they are small or told before.
 void judge(Candidate& c, bool named) {
+  if (c.strength == "contradicted")
+    return leave(c,
+                 "its runs contradict each other: predict less, or of fewer cases ('millrace lab "
+                 "hypothesis --case', '--mode'), and measure that");
   if (c.outcome == "undecided") return leave(c, "its verdict is undecided");
   if (!named && c.outcome == "supported" && c.effect < kLeastEffect)
     return leave(c, "its effect is below 2 % and came as predicted");
@@ -51,6 +60,7 @@ class Triage {
     MILLRACE_ASSIGN(const LearningState state, notebook_.state_of(l, machine_));
     MILLRACE_ASSIGN(const Verdict v, notebook_.verdict(l.verdict));
     c.strength = state.strength.name;
+    c.besides = besides(state.strength);
     c.imported = state.imported;
     c.outcome = v.outcome;
     MILLRACE_ASSIGN(const auto told, posts_about(notebook_, c.ref));
@@ -67,7 +77,10 @@ class Triage {
 
   Result<Candidate> hypothesis(int64_t id) {
     MILLRACE_ASSIGN(const Hypothesis h, notebook_.hypothesis(id));
-    Candidate c{.ref = {"hyp", id}, .text = h.text, .strength = "one run"};
+    Candidate c{.ref = {"hyp", id}, .text = h.text};
+    MILLRACE_ASSIGN(const Strength strength, notebook_.strength_of(id));
+    c.strength = strength.name;
+    c.besides = besides(strength);
     MILLRACE_ASSIGN(const auto verdicts, notebook_.verdicts_of(id));
     if (verdicts.empty()) {
       leave(c, fmt::format("it has no verdict: 'millrace lab verdict hyp:{}'", id));

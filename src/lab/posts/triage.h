@@ -1,7 +1,8 @@
 // The first phase of a post: what of the notebook is worth telling, and why. Rules decide by
 // default, from what is counted and computed: strength, effect, age of the evidence. A refuted
-// prediction is as welcome as one that held. A model may be asked as well, among those that the
-// rules let pass; it cannot let in what is stale, undecided or without evidence.
+// prediction is as welcome as one that held; one of which runs say both is not told as either. A
+// model may be asked as well, among those that the rules let pass; it cannot let in what is stale,
+// undecided or without evidence.
 #pragma once
 
 #include <string>
@@ -15,7 +16,8 @@ struct Candidate {
   NodeRef ref;            // learn, hyp or run
   std::string text = {};  // what was learned or asked; of a run: its command
   std::string outcome = {}, strength = {};
-  double effect = 0;  // of the row that changed most: |ln(b / a)|
+  std::string besides = {};  // what else was measured for it: "; other runs of it were undecided"
+  double effect = 0;         // of the row that changed most: |ln(b / a)|
   bool imported = false;
   double score = 0;
   bool taken = false;
