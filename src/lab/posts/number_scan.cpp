@@ -1,7 +1,5 @@
 #include "lab/posts/number_scan.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
@@ -11,6 +9,7 @@
 #include "lab/posts/document.h"
 #include "lab/posts/scrub.h"
 #include "lab/posts/text.h"
+#include "text/unicode.h"
 
 namespace millrace::lab {
 namespace {
@@ -184,10 +183,7 @@ bool is_other_digit(char32_t c) {
   constexpr std::u32string_view kHan =
       U"\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341\u767e\u5343\u4e07\u842c"
       U"\u4ebf\u5104\u96f6\u4e24\u5169\u534a\u500d";
-  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  return (c >= 0x80 && (category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL ||
-                        category == UTF8PROC_CATEGORY_NO)) ||
-         kHan.find(c) != kHan.npos;
+  return (c >= 0x80 && is_number(c)) || kHan.find(c) != kHan.npos;
 }
 
 class Scanner {
