@@ -44,6 +44,22 @@ def test_history_is_not_computed_again():
             assert later["recomputed_most_in_a_turn"] <= 1, (kind, said)
 
 
+# Where all fits nothing is computed again, where little fits much is, and the policy keeps the more useful.
+def test_simulated():
+    path = trace("coding", "--sessions", "12", "--turns", "8", "--scale", "1")
+    for policy in ("value", "lru"):
+        later = played(path, "--simulate", policy, "--memory-tokens", "1000000", "--disk-tokens", "1000000")["summaries"][1]
+        assert later["turns"] >= 84 and later["recomputed_most_in_a_turn"] <= 1, later
+    small = ("--memory-tokens", "6000", "--disk-tokens", "6000")
+    few = {policy: played(path, "--simulate", policy, *small)["summaries"][1] for policy in ("value", "lru")}
+    assert 0 < few["value"]["recomputed_tokens"] < 0.9 * few["lru"]["recomputed_tokens"], few
+    assert few["value"]["history_tokens"] == few["lru"]["history_tokens"], few
+    assert "leave out --url" in replay(path, "--simulate", "lru", "--url", "http://127.0.0.1:1").stderr
+    assert replay(path, "--simulate", "fifo").returncode == 2
+    ran = replay(path, "--simulate", "value", "--memory-tokens", "64")
+    assert ran.returncode == 1 and "do not hold a prompt" in ran.stderr, ran
+
+
 def test_make_trace_refuses_what_makes_no_trace():
     assert trace("agents", "--arrival", "0", "--scale", "0")
     for args in (["--arrival", "-1"], ["--scale", "nan"], ["--scale", "inf"], ["--system", "-5"], ["--turns", "0"]):

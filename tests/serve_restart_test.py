@@ -160,10 +160,14 @@ class Restart(unittest.TestCase):
         os.makedirs(other, 0o700)
         os.chmod(self.folder, 0o700)
         with open(other + "/00000001.kv", "wb") as file:
-            file.truncate(8 << 40)
-        with Server(MILLRACE, "--kv-disk", self.folder, "-c", "4096") as server:
-            self.assertIn("up to 100.0 GiB", server.said)  # a tenth of what is free and of the other's
-            self.assertFalse(os.path.exists(other))  # which made room
+            file.truncate(8 << 40)  # as if all of it had been given back: it takes nothing
+        with Server(MILLRACE, "--kv-disk", self.folder, "--kv-disk-size", "64M", "-c", "4096") as server:
+            self.assertIn("up to 64 MiB", server.said)
+            self.assertTrue(os.path.exists(other))
+        with open(other + "/00000001.kv", "wb") as file:
+            file.write(bytes(48 << 20))
+        with Server(MILLRACE, "--kv-disk", self.folder, "--kv-disk-size", "64M", "-c", "4096") as server:
+            self.assertFalse(os.path.exists(other))  # more than half of the size: it made room
 
 
 if __name__ == "__main__":

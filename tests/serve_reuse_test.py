@@ -209,6 +209,22 @@ class Reuse(unittest.TestCase):
             computed = sum(one.result()[2] for one in asked)
         self.assertLess(computed, n_shared + n * (PAGE + AROUND))  # of what is in flight, whole pages are shared
 
+    def test_11_what_a_context_is_worth_is_explained(self):
+        def uses():
+            status, said = self.server.ask("/debug/kv")
+            self.assertEqual((status, said["policy"]), (200, "value"))
+            return [use for block in said["blocks"] for use in block["uses"]]
+
+        before = uses()
+        messages = [system(SYSTEM), user("Grind it. " + "The grain is wet. " * 20)]
+        self.chat(messages, self.fresh_salt(), tools=TOOLS, prompt_cache_key="worth", prompt_cache_options={"ttl": "30m"})
+        new = [use for use in uses() if use["line"] not in {one["line"] for one in before}]
+        self.assertIn("grind", {use["after"] for use in new})
+        self.assertEqual({use["hint_s"] for use in new}, {1800})
+        self.assertTrue(all(0 < use["back_within_a_minute"] <= 1 for use in new), new)
+        _, metrics = self.server.ask("/metrics")
+        self.assertIn(b'millrace_retention_total{outcome="hit"}', metrics)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -358,14 +358,14 @@ class Keys(unittest.TestCase):
         alice, ops, bob = (f"Bearer {part.split(':')[1]}" for part in keys.split(","))
         with Server(MILLRACE, environment={"MILLRACE_API_KEYS": keys}) as server:
             self.assertEqual([server.ask(path)[0] for path in ("/health", "/")], [200, 200])
-            for path in ("/v1/models", "/metrics", "/debug/engine", "/version"):
+            for path in ("/v1/models", "/metrics", "/debug/engine", "/debug/kv", "/version"):
                 self.assertEqual(server.ask(path)[0], 401, path)
                 self.assertEqual(server.ask(path, Authorization="Bearer key-alice-0123456789abcdeX")[0], 401, path)
             status, error = server.ask(CHAT, {"messages": [user("Hi")]})
             self.assertEqual((status, error["error"]["code"]), (401, "invalid_api_key"))
             status, error = server.ask(MESSAGES, {"messages": [user("Hi")], "max_tokens": 1})
             self.assertEqual((status, error["error"]["type"]), (401, "authentication_error"))
-            for path in ("/metrics", "/debug/engine"):
+            for path in ("/metrics", "/debug/engine", "/debug/kv"):
                 self.assertEqual(server.ask(path, Authorization=alice)[0], 403)
                 self.assertEqual(server.ask(path, Authorization=ops)[0], 200)
             ask = {"messages": [user(LONG)], "max_tokens": 1}

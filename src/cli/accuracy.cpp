@@ -1,10 +1,8 @@
 // millrace accuracy: what running a model as it is run costs against f32 activations of the same
 // weights, text by text. The measurement is lab/accuracy.h's; here are the engines it needs.
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -16,6 +14,7 @@
 #include "cli/model_session.h"
 #include "cli/open_model.h"
 #include "cli/recorder.h"
+#include "cli/temp_folder.h"
 #include "files/json.h"
 #include "lab/accuracy.h"
 #include "model/quantize.h"
@@ -34,34 +33,6 @@ struct Options {
   int64_t n_tokens = 1024, window = 512;
   bool json = false;
   Recording recording;
-};
-
-// A folder for the f32 weights, removed with this object.
-class TempFolder {
- public:
-  static Result<TempFolder> make() {
-    std::error_code failed;
-    const fs::path root = fs::temp_directory_path(failed);
-    if (failed)
-      return error(Code::io_error, "no folder for temporary files (TMPDIR): {}", failed.message());
-    std::string form = (root / "millrace-accuracy-XXXXXX").string();
-    if (mkdtemp(form.data()) == nullptr)
-      return error(Code::io_error, "cannot create a folder in {}: {}; TMPDIR names another",
-                   root.string(), std::strerror(errno));
-    return TempFolder(form);
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  TempFolder(TempFolder&& o) noexcept : path_(std::exchange(o.path_, {})) {}
-  TempFolder& operator=(TempFolder&&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TempFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
 };
 
 bool is_quantised(const ModelFile& file) {
@@ -102,7 +73,7 @@ class Reference {
     Reference out;
     MILLRACE_ASSIGN(const ModelFile file, open_model(model.model));
     if (is_quantised(file)) {
-      MILLRACE_ASSIGN(TempFolder folder, TempFolder::make());
+      MILLRACE_ASSIGN(TempFolder folder, TempFolder::make("accuracy"));
       MILLRACE_TRY(check_room(file, needs.beside->machine(), folder.path()));
       model.model = folder.path() + "/f32.gguf";
       MILLRACE_TRY(decode(file, model.model, needs));

@@ -118,7 +118,8 @@ EngineOptions engine_options(const ModelOptions& options, const ModelSession::Ne
           .max_seqs = needs.max_seqs,
           .max_rows = std::min(n_batch, n_ctx * needs.max_seqs),
           .max_outputs = needs.max_outputs,
-          .kv_type = kv_type_of(options)};
+          .kv_type = kv_type_of(options),
+          .kv_policy = needs.kv_policy};
 }
 
 // Of what is left beside the weights, less a reserve for everything else; never more than all

@@ -41,6 +41,7 @@ class ModelSession {
     // All KV pages, apart from the longest context; 0: the context decides, -1: what memory is
     // left once the weights are in.
     int64_t kv_bytes = 0;
+    KvPolicy kv_policy = KvPolicy::value;
     // Another model's session that outlives this one: its machine and its lanes are used.
     ModelSession* beside = nullptr;
   };

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/recorder.h"
 #include "cli/replay_drive.h"
+#include "cli/replay_simulate.h"
 #include "files/json.h"
 
 namespace millrace::cli {
@@ -21,10 +22,11 @@ constexpr size_t kMaxTrace = size_t{256} << 20;
 constexpr double kModelsS = 30;  // for the list of models
 
 struct Options {
-  std::string trace, url, api_key, model, serve;
+  std::string trace, url, api_key, model, serve, simulate;
   double speed = 1, kill_share = 2;
   int n_at_once = 0;
-  bool twins = false, json = false;
+  int64_t memory_tokens = 0, disk_tokens = 0;
+  bool twins = false, json = false, silent = false;
   Recording recording = {};
 };
 
@@ -128,9 +130,15 @@ class Replay {
   Status run() {
     MILLRACE_ASSIGN(const std::string text, read_text_file(options_.trace, kMaxTrace));
     MILLRACE_ASSIGN(trace_, parse_trace(text, options_.trace));
-    MILLRACE_ASSIGN(auto client, connect());
     Progress progress("replay");
     const auto n_turns = static_cast<double>(trace_.n_turns());
+    const auto on_turn = [&](size_t n_done) {
+      if (!options_.json)
+        progress.at(static_cast<double>(n_done) / n_turns,
+                    fmt::format("{} of {:.0f} turns", n_done, n_turns));
+    };
+    if (!options_.simulate.empty()) return run_simulation(on_turn);
+    MILLRACE_ASSIGN(auto client, connect());
     MILLRACE_ASSIGN(const std::string model, first_model(*client));
     const DriveOptions how{.model = model,
                            .headers = headers(),
@@ -139,12 +147,7 @@ class Replay {
                            .twins = options_.twins,
                            .kill_share = options_.kill_share,
                            .kill = [this] { return kill(); },
-                           .on_turn =
-                               [&](size_t n_done) {
-                                 if (!options_.json)
-                                   progress.at(static_cast<double>(n_done) / n_turns,
-                                               fmt::format("{} of {:.0f} turns", n_done, n_turns));
-                               }};
+                           .on_turn = on_turn};
     MILLRACE_ASSIGN(costs_, drive(trace_, std::move(client), how));
     return {};
   }
@@ -204,6 +207,21 @@ class Replay {
     return list.value().at(name).get<std::string>();
   }
 
+  Status run_simulation(const std::function<void(size_t)>& on_turn) {
+    const SimulateOptions how{
+        .policy = options_.simulate == "lru" ? KvPolicy::lru : KvPolicy::value,
+        .memory_tokens = options_.memory_tokens,
+        .disk_tokens = options_.disk_tokens,
+        .is_silent = options_.silent,
+        .on_turn = on_turn};
+    MILLRACE_ASSIGN(Simulated simulated, simulate(trace_, how));
+    costs_ = std::move(simulated.costs);
+    if (!options_.json)
+      fmt::print("simulated: contexts of {} tokens, {} in memory, {} on disk\n",
+                 simulated.context_tokens, simulated.memory_tokens, simulated.disk_tokens);
+    return {};
+  }
+
   Result<std::unique_ptr<LoadClient>> connect() {
     if (!options_.url.empty()) return LoadClient::to(options_.url);
     std::vector<std::string> args = {"-m", options_.model};
@@ -232,7 +250,11 @@ class Replay {
 };
 
 int run_replay(const Options& options) {
-  if (options.url.empty() == options.model.empty())
+  const bool is_simulated = !options.simulate.empty();
+  if (is_simulated && (!options.url.empty() || !options.model.empty()))
+    return fail(
+        error(Code::invalid_argument, "--simulate needs no server: leave out --url and -m"));
+  if (!is_simulated && options.url.empty() == options.model.empty())
     return fail(
         error(Code::invalid_argument,
               "replay needs a server: --url http://127.0.0.1:8080, or -m MODEL to start one"));
@@ -244,7 +266,7 @@ int run_replay(const Options& options) {
   Replay replay(options);
   if (const Status status = replay.run(); !status.ok()) return fail(status);
   replay.report();
-  return replay.record() ? 0 : kFailed;
+  return is_simulated || replay.record() ? 0 : kFailed;
 }
 
 }  // namespace
@@ -282,6 +304,21 @@ void add_replay(App& app, const std::string& command_line) {
           "--kill-after", options->kill_share,
           "Kill the server (SIGKILL) after this share of the turns and start it again; needs -m")
       .real_range(0, 1);
+  command
+      .option("--simulate", options->simulate,
+              "Play it without a model and a server, and count what this policy would compute "
+              "again: value or lru")
+      .one_of({"value", "lru"});
+  command
+      .option("--memory-tokens", options->memory_tokens,
+              "Tokens that the simulated memory holds (default: a sixteenth of the contexts)")
+      .range(1, 1 << 30);
+  command
+      .option("--disk-tokens", options->disk_tokens,
+              "Tokens that the simulated disk holds (default: three sixteenths)")
+      .range(1, 1 << 30);
+  command.flag("--silent", options->silent,
+               "Simulate clients that name neither their sessions nor their tools");
   command.option("--db", options->recording.db, "Database of runs (default: the user's own)")
       .type_name("FILE");
   command.flag("--no-store", options->recording.no_store, "Do not store the run");

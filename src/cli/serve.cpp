@@ -32,7 +32,7 @@ namespace {
 struct Options {
   ModelOptions model;
   ListenOptions listen;
-  std::string template_date, kv_memory, script, lab_db;
+  std::string template_date, kv_memory, kv_policy = "value", script, lab_db;
   KvDiskOptions kv_disk;
   int64_t parallel = 64;
   double chunk_ms = 200;
@@ -219,7 +219,10 @@ Result<int> run_server(const Options& options) {
     MILLRACE_ASSIGN(const auto session,
                     ModelSession::load(options.model, {.max_seqs = options.parallel,
                                                        .max_outputs = options.parallel,
-                                                       .kv_bytes = kv_bytes}));
+                                                       .kv_bytes = kv_bytes,
+                                                       .kv_policy = options.kv_policy == "lru"
+                                                                        ? KvPolicy::lru
+                                                                        : KvPolicy::value}));
     MILLRACE_ASSIGN(const std::string disk,
                     keep_on_disk(session->engine(), session->machine(), session->name(), kv_disk));
     MILLRACE_ASSIGN(LanguageModel model, session->language_model());
@@ -275,6 +278,13 @@ void add_serve(App& app) {
               "Memory for all contexts together, like 8G (default: what is left)")
       .type_name("SIZE");
   add_kv_disk_options(engine, options->kv_disk);
+  engine
+      .option(
+          "--kv-policy", options->kv_policy,
+          "Which contexts are forgotten first: those worth least to keep, or the least recently "
+          "used")
+      .one_of({"value", "lru"})
+      .show_default();
   engine.option("--parallel", options->parallel, "Requests computed at once; more wait")
       .range(1, 1024)
       .show_default();

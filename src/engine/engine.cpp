@@ -82,7 +82,7 @@ Status Engine::make_pools(const Config& config) {
                                                 static_cast<int64_t>(n_pages), device_));
     pools_.push_back(std::move(pool));
   }
-  tree_ = std::make_unique<PrefixTree>(pools_);
+  tree_ = std::make_unique<PrefixTree>(pools_, &retention_);
   return {};
 }
 
@@ -184,6 +184,7 @@ Status Engine::keep_on_disk(disk::Folder folder, disk::TierOptions options,
                  "are kept on disk",
                  pools_.size(), disk::kMaxParts);
   options.store.root = disk::root_of(root());
+  if (retention_.by_value()) options.store.retention = &retention_;
   for (const KvPages& pool : pools_) options.slot_bytes += pool.page_bytes();
   MILLRACE_ASSIGN(auto disk, disk::Tier::open(std::move(folder), options));
   tier_ =
@@ -309,13 +310,15 @@ Result<int> Engine::fork(int seq, int64_t n) {
   return copy;
 }
 
-Result<int> Engine::open(std::span<const int32_t> prompt, std::string_view salt, bool persists) {
+Result<int> Engine::open(std::span<const int32_t> prompt, std::string_view salt, bool persists,
+                         const Use& use) {
   MILLRACE_ASSIGN(const int seq, open());
   Sequence& s = at(seq);
   s.is_remembered = true;
   s.persists = persists;
   s.salt = salt;
-  const auto found = tree_->find(salt, prompt.first(prompt.empty() ? 0 : prompt.size() - 1));
+  s.use = use;
+  const auto found = tree_->find(salt, prompt.first(prompt.empty() ? 0 : prompt.size() - 1), use);
   int64_t n = found.n;
   // Where there is no page to copy the last one to, it goes on from the last whole page.
   if (!share_pages(s, found.pages, n).ok()) {
@@ -330,7 +333,7 @@ Result<int> Engine::open(std::span<const int32_t> prompt, std::string_view salt,
 void Engine::remember(int seq) {
   Sequence& s = at(seq);
   MILLRACE_CHECK(s.is_remembered, "sequence {} was not opened for the tree", seq);
-  tree_->insert(s.salt, s.tokens, s.pages, true, s.persists);
+  tree_->insert(s.salt, s.tokens, s.pages, true, s.persists, s.use);
 }
 
 Status Engine::check(std::span<const Work> batch) const {
@@ -449,7 +452,7 @@ void Engine::commit(std::span<const Work> batch) {
         if (const int32_t id = s.pages[group][page]; id >= 0) pools_[group].seal(id);
     const size_t n_whole = s.tokens.size() / kPageTokens * kPageTokens;
     if (s.is_remembered && s.tokens.size() / kPageTokens > first)
-      tree_->insert(s.salt, std::span(s.tokens).first(n_whole), s.pages, false, s.persists);
+      tree_->insert(s.salt, std::span(s.tokens).first(n_whole), s.pages, false, s.persists, s.use);
     release_before_window(s);
   }
   taken_.clear();

@@ -15,6 +15,7 @@
 #include "engine/kv_pages.h"
 #include "engine/kv_tier.h"
 #include "engine/prefix_tree.h"
+#include "engine/retention.h"
 #include "engine/step_inputs.h"
 #include "exec/device.h"
 #include "kernels/attention/work.h"
@@ -31,6 +32,7 @@ struct EngineOptions {
   int64_t max_outputs = 16;  // of them with logits
   int64_t kv_bytes = 0;      // all KV pages; 0: enough for max_seqs sequences of n_ctx tokens
   DType kv_type = DType::f16;
+  KvPolicy kv_policy = KvPolicy::value;  // what is forgotten first
   // Asked before the pages of a step are reserved and before it runs, with "reserve" and "run":
   // how tests make a step fail.
   std::function<Status(std::string_view phase)> fault = {};
@@ -66,8 +68,9 @@ class Engine {
   Result<int> open();  // a sequence of no tokens
   // A sequence that begins with as many of these tokens as the prefix tree has, but not the last of
   // them: its logits are wanted. Its own pages join the tree under `salt` as they fill.
-  // `persists`: they may be written to disk.
-  Result<int> open(std::span<const int32_t> prompt, std::string_view salt, bool persists = true);
+  // `persists`: they may be written to disk. `use`: for whom.
+  Result<int> open(std::span<const int32_t> prompt, std::string_view salt, bool persists = true,
+                   const Use& use = {});
   // A context may go on from here: all of such a sequence is put into the tree.
   void remember(int seq);
   // A sequence that begins with the first n tokens of another: whole pages are shared, the rest of
@@ -99,6 +102,8 @@ class Engine {
   // Pages of a group that n tokens of one sequence take.
   int64_t n_pages_for(size_t group, int64_t n_tokens) const;
   const PrefixTree& tree() const { return *tree_; }
+  Retention& retention() { return retention_; }
+  const Retention& retention() const { return retention_; }
   Device& device() { return device_; }
   size_t kv_bytes() const;
 
@@ -116,12 +121,14 @@ class Engine {
     std::vector<std::vector<int32_t>> pages;  // by group; -1: given back
     bool is_remembered = false, persists = true;
     std::string salt;
+    Use use;
   };
   struct Outputs {
     int64_t first = 0, n = 0;
   };
 
-  Engine(Device& device, const EngineOptions& options) : device_(device), options_(options) {}
+  Engine(Device& device, const EngineOptions& options)
+      : device_(device), options_(options), retention_(options.kv_policy) {}
   Status make_pools(const Config& config);
   std::string step_classes() const;
   StepBindings bindings(const Config& config) const;
@@ -145,6 +152,7 @@ class Engine {
   Device& device_;
   const EngineOptions options_;
   std::vector<KvPages> pools_;
+  Retention retention_;
   std::unique_ptr<PrefixTree> tree_;
   std::unique_ptr<KvTier> tier_;  // null: there is none
   attention::Spread work_;  // how a GPU's attention shares out a step; the lists are in inputs_

@@ -63,6 +63,7 @@ struct KvTier::Restore {
   };
   Id id = 0;
   std::string salt;
+  Use use;
   std::vector<int32_t> tokens;  // up to the end of the last page's record
   size_t first_page = 0;
   std::vector<Page> pages;  // from the first on that is not all in memory
@@ -84,9 +85,17 @@ KvTier::KvTier(std::unique_ptr<disk::Tier> disk, const disk::Root& root, PrefixT
   size_t most = 0;
   for (const KvPages& pool : pools) most = std::max(most, pool.page_bytes());
   scratch_.resize(most);
-  tree.save_with(
-      [root](std::string_view salt) { return disk::first_hash(root, disk::salt_of(salt)); },
-      disk::next_hash);
+  PrefixTree::Below below{
+      .first_hash =
+          [root](std::string_view salt) { return disk::first_hash(root, disk::salt_of(salt)); },
+      .next_hash = disk::next_hash,
+      .is_on_disk = [this](const Hash128& prefix,
+                           uint32_t groups) { return disk_->store().has(prefix, groups); }};
+  if (disk_->store().is_by_worth())
+    below.move_down = [this](const PrefixTree::Unsaved& unsaved) {
+      return hand_over(unsaved) != Handed::refused;
+    };
+  tree.save_with(std::move(below));
 }
 
 KvTier::~KvTier() {
@@ -98,6 +107,7 @@ void KvTier::fill(disk::Tier::WriteSlot& slot, const PrefixTree::Unsaved& unsave
   disk::Entry& entry = slot.record.entry;
   const int64_t n = std::ssize(unsaved.tokens);
   entry = {};
+  slot.record.uses = unsaved.uses;
   entry.n_tokens = static_cast<uint32_t>(n);
   entry.salt = disk::salt_of(unsaved.salt);
   entry.before = unsaved.before;
@@ -117,6 +127,22 @@ void KvTier::fill(disk::Tier::WriteSlot& slot, const PrefixTree::Unsaved& unsave
   }
 }
 
+KvTier::Handed KvTier::hand_over(const PrefixTree::Unsaved& unsaved) {
+  uint32_t groups = 0;
+  uint64_t bytes = 0;
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    if (unsaved.pages[group] < 0) continue;
+    groups |= bit(group);
+    bytes += pools_[group].packed_bytes(std::ssize(unsaved.tokens));
+  }
+  if (groups == 0 || disk_->store().has(unsaved.prefix, groups)) return Handed::was_there;
+  disk::Tier::WriteSlot* slot = disk_->to_fill(bytes);
+  if (slot == nullptr) return Handed::refused;
+  fill(*slot, unsaved, groups);
+  disk_->write(slot);
+  return Handed::taken;
+}
+
 // Returns how many records were handed over.
 int KvTier::write_behind() {
   if (const uint64_t n_lost = disk_->n_lost(); n_lost != std::exchange(n_lost_, n_lost))
@@ -126,20 +152,9 @@ int KvTier::write_behind() {
   for (int n_seen = 0; n_handed < kPagesAtOnce && n_seen < kLooksAtOnce; ++n_seen) {
     const auto unsaved = tree_.next_unsaved(ends_before);
     if (!unsaved) break;
-    uint32_t groups = 0;
-    uint64_t bytes = 0;
-    for (size_t group = 0; group < pools_.size(); ++group) {
-      if (unsaved->pages[group] < 0) continue;
-      groups |= bit(group);
-      bytes += pools_[group].packed_bytes(std::ssize(unsaved->tokens));
-    }
-    if (groups != 0 && !disk_->store().has(unsaved->prefix, groups)) {
-      disk::Tier::WriteSlot* slot = disk_->to_fill(bytes);
-      if (slot == nullptr) break;
-      fill(*slot, *unsaved, groups);
-      disk_->write(slot);
-      ++n_handed;
-    }
+    const Handed handed = hand_over(*unsaved);
+    if (handed == Handed::refused) break;
+    n_handed += handed == Handed::taken;
     tree_.saved();
   }
   return n_handed;
@@ -184,13 +199,13 @@ bool KvTier::flush(double seconds) {
 
 // ---- from disk to memory
 
-KvTier::Plan KvTier::plan(std::string_view salt, std::span<const int32_t> tokens) {
+KvTier::Plan KvTier::plan(std::string_view salt, std::span<const int32_t> tokens, const Use& use) {
   Plan out;
   out.memory = tree_.resident(salt, tokens);
   Hash128 before = disk::first_hash(root_, disk::salt_of(salt));
   for (int64_t page = 0; page * kPageTokens < std::ssize(tokens); ++page) {
     const auto rest = tokens.subspan(static_cast<size_t>(page * kPageTokens));
-    const auto found = disk_->store().find(before, rest);
+    const auto found = disk_->store().find(before, rest, use);
     const bool is_on_disk = found && found->n_common == kPageTokens;
     if (!is_on_disk && (page + 1) * kPageTokens > out.memory.n) {
       const int64_t n_memory = std::max<int64_t>(out.memory.n - page * kPageTokens, 0);
@@ -258,9 +273,10 @@ void KvTier::count_regret(const Plan& plan, std::string_view salt,
   }
 }
 
-KvTier::Id KvTier::restore(std::string_view salt, std::span<const int32_t> tokens, bool again) {
+KvTier::Id KvTier::restore(std::string_view salt, std::span<const int32_t> tokens, bool again,
+                           const Use& use) {
   if (now_ns() < rests_until_ns_) return 0;
-  const Plan made = plan(salt, tokens);
+  const Plan made = plan(salt, tokens, use);
   const int64_t n_memory = tree_.count(salt, tokens);
   const int64_t n = best_end(made);
   if (!again) count_regret(made, salt, tokens);
@@ -268,6 +284,7 @@ KvTier::Id KvTier::restore(std::string_view salt, std::span<const int32_t> token
   Restore& restore = restores_.emplace_back();
   restore.id = ++last_id_;
   restore.salt = salt;
+  restore.use = use;
   restore.began_ns = restore.moved_ns = now_ns();
   hold(made, n, restore);
   const int64_t n_whole = std::min<int64_t>(std::ssize(made.whole), n_pages_of(n)) * kPageTokens;
@@ -345,6 +362,8 @@ void KvTier::put(Restore& restore) {
   while (is_good && restore.n_put < restore.n_asked) {
     const Restore::Page& page = restore.pages[restore.n_put];
     if (page.groups != 0 && page.slot == nullptr) break;
+    // Its page may be another's, which has to go down first.
+    if (disk_->store().is_by_worth() && disk_->is_full()) break;
     is_good = put_page(restore, restore.n_put);
     restore.n_put += is_good;
   }
@@ -359,8 +378,9 @@ void KvTier::put(Restore& restore) {
                                                                 static_cast<size_t>(kPageTokens));
     // What comes from there need not be written, and what is before it perhaps must not.
     constexpr bool kPersists = false;
-    tree_.insert(restore.salt, std::span(restore.tokens).first(n_tokens), pages_, is_last,
-                 kPersists);
+    const auto put = std::span(restore.tokens).first(n_tokens);
+    tree_.insert(restore.salt, put, pages_, is_last, kPersists, restore.use);
+    tree_.came_from_disk(restore.salt, put, restore.first_page + first);
     for (size_t group = 0; group < pools_.size(); ++group)
       for (const int32_t id : pages_[group])
         if (id >= 0) restore.held.emplace_back(group, id);

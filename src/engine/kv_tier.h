@@ -39,9 +39,10 @@ class KvTier {
   bool flush(double seconds);
 
   // Begins to read what the disk has of these tokens and memory lacks; 0: that is nothing. `again`:
-  // after another for the same prompt.
+  // after another for the same prompt. `use`: for whom.
   using Id = uint64_t;
-  Id restore(std::string_view salt, std::span<const int32_t> tokens, bool again = false);
+  Id restore(std::string_view salt, std::span<const int32_t> tokens, bool again = false,
+             const Use& use = {});
   // Over, with all of it or with less; the pages are held until forget().
   bool is_over(Id id) const;
   void forget(Id id);
@@ -63,11 +64,14 @@ class KvTier {
   struct Plan;
   struct Restore;
 
-  Plan plan(std::string_view salt, std::span<const int32_t> tokens);
+  Plan plan(std::string_view salt, std::span<const int32_t> tokens, const Use& use);
   void count_regret(const Plan& plan, std::string_view salt, std::span<const int32_t> tokens);
   int64_t best_end(const Plan& plan) const;
   void hold(const Plan& plan, int64_t n, Restore& restore);
   int write_behind();
+  // Refused: no slot is free, writing is off, or the day's budget is spent.
+  enum class Handed : unsigned char { was_there, taken, refused };
+  Handed hand_over(const PrefixTree::Unsaved& unsaved);
   void fill(disk::Tier::WriteSlot& slot, const PrefixTree::Unsaved& unsaved, uint32_t groups);
   void collect();
   void ask(Restore& restore);

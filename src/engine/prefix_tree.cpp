@@ -1,12 +1,18 @@
 #include "engine/prefix_tree.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/philox.h"
 
 namespace millrace {
+
+namespace {
+constexpr size_t kNoLeaf = SIZE_MAX;
+}
 
 struct PrefixTree::Node {
   Node* parent = nullptr;  // null: of its salt's root
@@ -18,10 +24,13 @@ struct PrefixTree::Node {
   bool keeps_windows = false;  // a context goes on from near here
   Node* older = nullptr;
   Node* newer = nullptr;
+  Uses uses;
+  double used_s = 0;
+  size_t leaf_at = kNoLeaf;  // in leaves_
 
   Hash128 hash = {};   // of all tokens up to its end, with a disk below
   uint32_t saved = 0;  // a bit for each group that was handed to the disk
-  bool persists = false;
+  bool persists = false, was_on_disk = false;
   Waiting* waits_in = nullptr;
   Node* waits_before = nullptr;
   Node* waits_after = nullptr;
@@ -31,6 +40,11 @@ struct PrefixTree::Node {
 namespace {
 
 constexpr size_t kGivenUp = size_t{1} << 16;
+// Of more leaves than this so many are looked at, drawn by chance: that takes 50 us.
+constexpr size_t kLookedAt = 256;
+// Reading a page costs this part of computing it: SmolLM2's 1.4 MB take 0.7 ms at 2 GB/s, its 64
+// tokens 38 ms and more (docs/0009).
+constexpr double kReadCost = 1.0 / 32;
 
 int64_t common(std::span<const int32_t> a, std::span<const int32_t> b) {
   return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
@@ -47,7 +61,9 @@ bool PrefixTree::ByTokens::operator()(std::span<const int32_t> a,
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
 }
 
-PrefixTree::PrefixTree(std::vector<KvPages>& pools) : pools_(pools) {}
+PrefixTree::PrefixTree(std::vector<KvPages>& pools, const Retention* retention)
+    : pools_(pools),
+      retention_(retention != nullptr && retention->by_value() ? retention : nullptr) {}
 
 PrefixTree::~PrefixTree() {
   clear();
@@ -107,7 +123,8 @@ int64_t PrefixTree::count(std::string_view salt, std::span<const int32_t> tokens
   return usable(walk(salt, tokens));
 }
 
-PrefixTree::Found PrefixTree::find(std::string_view salt, std::span<const int32_t> tokens) {
+PrefixTree::Found PrefixTree::find(std::string_view salt, std::span<const int32_t> tokens,
+                                   const Use& use) {
   const std::vector<Hop> path = walk(salt, tokens);
   Found out{usable(path), std::vector<std::vector<int32_t>>(pools_.size())};
   if (out.n == 0) return out;
@@ -117,7 +134,7 @@ PrefixTree::Found PrefixTree::find(std::string_view salt, std::span<const int32_
     for (int64_t i = 0; i < n_pages; ++i)
       out.pages[group].push_back(i < first ? -1 : path[static_cast<size_t>(i)].node->pages[group]);
   }
-  touch(path[static_cast<size_t>(n_pages - 1)].node);
+  touch(path[static_cast<size_t>(n_pages - 1)].node, use);
   return out;
 }
 
@@ -133,9 +150,12 @@ PrefixTree::Node& PrefixTree::add(std::string_view salt, Node* parent, Children&
   node.tokens.assign(tokens.begin(), tokens.end());
   node.pages.assign(pools_.size(), -1);
   node.depth = parent == nullptr ? 1 : parent->depth + 1;
-  if (first_hash_)
-    node.hash = next_hash_(parent == nullptr ? first_hash_(salt) : parent->hash, tokens);
+  if (below_.first_hash)
+    node.hash =
+        below_.next_hash(parent == nullptr ? below_.first_hash(salt) : parent->hash, tokens);
   siblings.emplace(node.tokens, std::move(made));
+  if (parent != nullptr) leave_leaves(*parent);
+  become_leaf(node);
   ++n_nodes_;
   return node;
 }
@@ -184,7 +204,8 @@ void PrefixTree::drop_beginnings(Children& siblings, Node& node) {
 }
 
 void PrefixTree::insert(std::string_view salt, std::span<const int32_t> tokens,
-                        std::span<std::vector<int32_t>> pages, bool ends_here, bool persists) {
+                        std::span<std::vector<int32_t>> pages, bool ends_here, bool persists,
+                        const Use& use) {
   if (tokens.empty()) return;
   const auto root = roots_.try_emplace(std::string(salt)).first;
   Children* siblings = &root->second;
@@ -207,7 +228,7 @@ void PrefixTree::insert(std::string_view salt, std::span<const int32_t> tokens,
     siblings = &node.children;
   }
   if (ends_here) keep_windows(parent, n);
-  touch(parent);
+  touch(parent, use);
 }
 
 void PrefixTree::keep_windows(Node* last, int64_t n) {
@@ -228,8 +249,11 @@ void PrefixTree::unlink(Node& node) {
 }
 
 // The node, then its parent, up to the root: so a parent is newer than its children.
-void PrefixTree::touch(Node* node) {
+void PrefixTree::touch(Node* node, const Use& use) {
+  const double now_s = retention_ == nullptr ? 0 : retention_->now_s();
   for (; node != nullptr; node = node->parent) {
+    node->uses.add(use);
+    node->used_s = now_s;
     unlink(*node);
     node->older = newest_;
     if (newest_ != nullptr) newest_->newer = node;
@@ -238,15 +262,29 @@ void PrefixTree::touch(Node* node) {
   }
 }
 
+void PrefixTree::become_leaf(Node& node) {
+  node.leaf_at = leaves_.size();
+  leaves_.push_back(&node);
+}
+
+void PrefixTree::leave_leaves(Node& node) {
+  if (node.leaf_at == kNoLeaf) return;
+  leaves_.back()->leaf_at = node.leaf_at;
+  leaves_[std::exchange(node.leaf_at, kNoLeaf)] = leaves_.back();
+  leaves_.pop_back();
+}
+
 void PrefixTree::remove(Node& node) {
   MILLRACE_CHECK(node.children.empty(), "a node with {} children", node.children.size());
   for (size_t group = 0; group < pools_.size(); ++group)
     if (node.pages[group] >= 0) pools_[group].release(node.pages[group]);
   unlink(node);
   unwait(node);
+  leave_leaves(node);
   --n_nodes_;
   ++n_dropped_;
   Children& siblings = siblings_of(node);
+  if (node.parent != nullptr && siblings.size() == 1) become_leaf(*node.parent);
   const std::string_view salt = node.salt;
   const bool is_top = node.parent == nullptr;
   const auto at = siblings.find(node.tokens);
@@ -281,9 +319,38 @@ bool PrefixTree::reclaim_window(size_t group, bool also_kept) {
   return false;
 }
 
+// What is lost with it: what it costs to get back, by reading where the disk has it.
+Retention::Candidate PrefixTree::weigh(const Node& node) const {
+  const double age_s = retention_->now_s() - node.used_s;
+  auto cost = static_cast<double>(node.tokens.size());
+  if (below_.is_on_disk && below_.is_on_disk(node.hash, groups_here(node))) cost *= kReadCost;
+  return {retention_->worth(node.uses.all(), age_s), cost, age_s};
+}
+
+// Among the ends of contexts that nobody holds; null: there is none among those looked at.
+PrefixTree::Node* PrefixTree::least_worth(size_t group) {
+  looked_at_.clear();
+  candidates_.clear();
+  const size_t n = std::min(leaves_.size(), kLookedAt);
+  for (size_t i = 0; i < n; ++i) {
+    const size_t at = n == leaves_.size() ? i : philox(0, n_draws_++)[0] % leaves_.size();
+    Node* node = leaves_[at];
+    if (node->pages[group] < 0 || pools_[group].references(node->pages[group]) != 1) continue;
+    looked_at_.push_back(node);
+    candidates_.push_back(weigh(*node));
+  }
+  const size_t least = Retention::least(candidates_);
+  return least == looked_at_.size() ? nullptr : looked_at_[least];
+}
+
 bool PrefixTree::make_room(size_t group) {
   if (pools_[group].group().window > 0)
     return reclaim_window(group, false) || reclaim_window(group, true);
+  if (Node* least = retention_ == nullptr ? nullptr : least_worth(group); least != nullptr) {
+    note_given_up(*least);
+    remove(*least);
+    return true;
+  }
   for (Node* node = oldest_; node != nullptr; node = node->newer)
     if (node->pages[group] >= 0 && pools_[group].references(node->pages[group]) == 1 &&
         node->children.empty()) {
@@ -312,22 +379,25 @@ PrefixTree::Found PrefixTree::resident(std::string_view salt,
   return out;
 }
 
-void PrefixTree::save_with(FirstHash first_hash, NextHash next_hash) {
+void PrefixTree::save_with(Below below) {
   MILLRACE_CHECK(n_nodes_ == 0, "{} nodes without a hash", n_nodes_);
-  first_hash_ = std::move(first_hash);
-  next_hash_ = std::move(next_hash);
+  below_ = std::move(below);
   given_up_.resize(kGivenUp);
+}
+
+uint32_t PrefixTree::groups_here(const Node& node) const {
+  uint32_t out = 0;
+  for (size_t group = 0; group < pools_.size(); ++group)
+    out |= static_cast<uint32_t>(node.pages[group] >= 0) << group;
+  return out;
 }
 
 // A node that got a page of a window after it was written is written again.
 void PrefixTree::want_saved(Node& node, bool persists) {
-  if (!first_hash_) return;
+  if (!below_.first_hash) return;
   node.persists |= persists;
   if (!node.persists || node.waits_in != nullptr) return;
-  uint32_t here = 0;
-  for (size_t group = 0; group < pools_.size(); ++group)
-    here |= static_cast<uint32_t>(node.pages[group] >= 0) << group;
-  if ((here & ~node.saved) == 0) return;
+  if ((groups_here(node) & ~node.saved) == 0) return;
   Waiting& list = std::ssize(node.tokens) == kPageTokens ? whole_ : ends_;
   node.waits_in = &list;
   node.waits_since_ns = now_ns();
@@ -347,13 +417,38 @@ void PrefixTree::unwait(Node& node) {
 }
 
 void PrefixTree::note_given_up(const Node& node) {
-  if (!first_hash_) return;
-  n_not_saved_ += node.waits_in != nullptr;
+  if (!below_.first_hash) return;
+  if ((node.persists || node.was_on_disk) && below_.move_down)
+    n_not_saved_ += !below_.move_down(unsaved(node));
+  else
+    n_not_saved_ += node.waits_in != nullptr;
   given_up_[node.hash.low % kGivenUp] = node.hash;
+}
+
+// Some of these may have been in memory, kept off the disk: those must stay off it.
+void PrefixTree::came_from_disk(std::string_view salt, std::span<const int32_t> tokens,
+                                size_t first_page) {
+  const std::vector<Hop> path = walk(salt, tokens);
+  for (size_t i = first_page; i < path.size(); ++i) {
+    Node& node = *path[i].node;
+    const uint32_t here = groups_here(node);
+    if (!below_.is_on_disk(node.hash, here)) continue;
+    node.was_on_disk = true;
+    node.saved |= here;
+  }
 }
 
 bool PrefixTree::was_given_up(const Hash128& prefix) const {
   return !given_up_.empty() && given_up_[prefix.low % kGivenUp] == prefix;
+}
+
+PrefixTree::Unsaved PrefixTree::unsaved(const Node& node) const {
+  return {node.parent == nullptr ? below_.first_hash(node.salt) : node.parent->hash,
+          node.hash,
+          node.salt,
+          node.tokens,
+          node.pages,
+          node.uses};
 }
 
 std::optional<PrefixTree::Unsaved> PrefixTree::next_unsaved(int64_t ends_before_ns) {
@@ -361,14 +456,12 @@ std::optional<PrefixTree::Unsaved> PrefixTree::next_unsaved(int64_t ends_before_
   const Node* node = shown_->first;
   if (node == nullptr) return {};
   if (shown_ == &ends_ && node->waits_since_ns > ends_before_ns) return {};
-  return Unsaved{node->parent == nullptr ? first_hash_(node->salt) : node->parent->hash, node->hash,
-                 node->salt, node->tokens, node->pages};
+  return unsaved(*node);
 }
 
 void PrefixTree::saved() {
   Node& node = *shown_->first;
-  for (size_t group = 0; group < pools_.size(); ++group)
-    node.saved |= static_cast<uint32_t>(node.pages[group] >= 0) << group;
+  node.saved |= groups_here(node);
   unwait(node);
 }
 
@@ -377,6 +470,31 @@ void PrefixTree::doubt_saved() {
     node->saved = 0;
     want_saved(*node, node->persists);
   }
+}
+
+std::vector<PrefixTree::Shown> PrefixTree::shown(size_t most) const {
+  std::vector<Shown> out;
+  if (retention_ == nullptr) return out;
+  for (const Node* node : leaves_) {
+    const Retention::Candidate weighed = weigh(*node);
+    bool is_held = false;
+    for (size_t group = 0; group < pools_.size(); ++group)
+      is_held |= node->pages[group] >= 0 && pools_[group].references(node->pages[group]) > 1;
+    const auto uses = node->uses.all();
+    out.push_back({.n_tokens = std::ssize(node->tokens),
+                   .depth = node->depth,
+                   .is_held = is_held,
+                   .is_on_disk = below_.is_on_disk && below_.is_on_disk(node->hash, 1),
+                   .rate = weighed.worth.rate,
+                   .cost = weighed.cost,
+                   .age_s = weighed.age_s,
+                   .uses = {uses.begin(), uses.end()}});
+  }
+  std::sort(out.begin(), out.end(), [](const Shown& a, const Shown& b) {
+    return std::tuple(a.rate * a.cost, -a.age_s) < std::tuple(b.rate * b.cost, -b.age_s);
+  });
+  out.resize(std::min(out.size(), most));
+  return out;
 }
 
 int64_t PrefixTree::n_reclaimable(size_t group) const {

@@ -6,7 +6,8 @@
 // A layer with a window needs its pages only near where a context goes on. The tree keeps those of
 // a group while there is room; first to go are those that no context is known to go on from.
 //
-// Nothing is pinned: make_room() gives up what was used least recently and nobody else holds.
+// Nothing is pinned: make_room() gives up what is worth least (engine/retention.h), or was used
+// least recently, and nobody else holds. Pages of windows always go by use.
 //
 // With a disk below it (engine/kv_tier.h) nodes wait in a list until their pages are written; one
 // that is given up before is lost.
@@ -24,13 +25,14 @@
 
 #include "base/hash.h"
 #include "engine/kv_pages.h"
+#include "engine/retention.h"
 
 namespace millrace {
 
 class PrefixTree {
  public:
-  // The pools must outlive it.
-  explicit PrefixTree(std::vector<KvPages>& pools);
+  // The pools must outlive it, as must what says how long things are kept; null: by use alone.
+  explicit PrefixTree(std::vector<KvPages>& pools, const Retention* retention = nullptr);
   ~PrefixTree();
   PrefixTree(const PrefixTree&) = delete;
   PrefixTree& operator=(const PrefixTree&) = delete;
@@ -42,7 +44,7 @@ class PrefixTree {
     int64_t n = 0;
     std::vector<std::vector<int32_t>> pages;
   };
-  Found find(std::string_view salt, std::span<const int32_t> tokens);
+  Found find(std::string_view salt, std::span<const int32_t> tokens, const Use& use = {});
   // How many tokens that would be, without counting as a use.
   int64_t count(std::string_view salt, std::span<const int32_t> tokens) const;
 
@@ -52,9 +54,10 @@ class PrefixTree {
   // These tokens lie in these pages, on which the caller holds references. Where the tree has whole
   // pages of the same tokens already, the caller gets those instead of its own: nothing is kept
   // twice. `ends_here`: a context may go on from the last of them, so what the windows before it
-  // see is worth keeping. `persists`: they may be written to disk.
+  // see is worth keeping. `persists`: they may be written to disk. `use`: for whom.
   void insert(std::string_view salt, std::span<const int32_t> tokens,
-              std::span<std::vector<int32_t>> pages, bool ends_here, bool persists = true);
+              std::span<std::vector<int32_t>> pages, bool ends_here, bool persists = true,
+              const Use& use = {});
 
   // What the tree has of these tokens, be it enough to go on from or not: how many lie in nodes,
   // and their pages by group; -1: given up.
@@ -75,15 +78,34 @@ class PrefixTree {
   };
   Counts counts() const;
 
+  // For people: what could be given up next and what it is worth, the least first.
+  struct Shown {
+    int64_t n_tokens = 0, depth = 0;  // its own tokens, and its place in pages from the root
+    bool is_held = false, is_on_disk = false;
+    double rate = 0, cost = 0, age_s = 0;
+    std::vector<Use> uses = {};
+  };
+  std::vector<Shown> shown(size_t most) const;
+
   // ---- for the disk below it
   // From now on nodes have hashes, and wait to be written: before anything is inserted.
   using FirstHash = std::function<Hash128(std::string_view salt)>;
   using NextHash = std::function<Hash128(const Hash128& before, std::span<const int32_t> tokens)>;
-  void save_with(FirstHash first_hash, NextHash next_hash);
+  struct Unsaved;
+  struct Below {
+    FirstHash first_hash;
+    NextHash next_hash;
+    // Whether the disk has these groups of the page that ends here.
+    std::function<bool(const Hash128& prefix, uint32_t groups)> is_on_disk = {};
+    // This one is given up: whether the disk has it or takes it now.
+    std::function<bool(const Unsaved&)> move_down = {};
+  };
+  void save_with(Below below);
   struct Unsaved {
     Hash128 before, prefix;
     std::string_view salt;
     std::span<const int32_t> tokens, pages;
+    Uses uses;
   };
   // The node that waits longest; ends of contexts, which soon may be longer, wait until they are
   // older than `ends_before_ns`. Valid until the tree changes.
@@ -92,6 +114,8 @@ class PrefixTree {
   // Some that were saved are not on disk after all: all wait again, to be asked after.
   void doubt_saved();
   int64_t n_unsaved() const { return n_unsaved_; }
+  // The pages of these tokens from this one on were read from there: they may go there again.
+  void came_from_disk(std::string_view salt, std::span<const int32_t> tokens, size_t first_page);
   // Whether the page that ends here was given up lately.
   bool was_given_up(const Hash128& prefix) const;
 
@@ -115,12 +139,18 @@ class PrefixTree {
             std::span<const int32_t> tokens);
   void want_saved(Node& node, bool persists);
   void unwait(Node& node);
+  uint32_t groups_here(const Node& node) const;  // a bit for each of which it has a page
   void note_given_up(const Node& node);
+  Unsaved unsaved(const Node& node) const;
   void settle(Node& node, std::span<std::vector<int32_t>> pages, size_t page);
   void drop_beginnings(Children& siblings, Node& node);
   void keep_windows(Node* last, int64_t n);
-  void touch(Node* node);
+  void touch(Node* node, const Use& use);
   void unlink(Node& node);
+  void become_leaf(Node& node);
+  void leave_leaves(Node& node);
+  Retention::Candidate weigh(const Node& node) const;
+  Node* least_worth(size_t group);
   bool reclaim_window(size_t group, bool also_kept);
   bool release_page(Node& node, size_t group);
   void remove(Node& node);
@@ -135,13 +165,19 @@ class PrefixTree {
   Node* newest_ = nullptr;
   int64_t n_nodes_ = 0, n_dropped_ = 0;
 
+  const Retention* const retention_;
+  std::vector<Node*> leaves_;
+  uint64_t n_draws_ = 0;
+  // Of the choice that is made.
+  std::vector<Node*> looked_at_;
+  std::vector<Retention::Candidate> candidates_;
+
   // Nodes that wait to be written, the first longest: whole pages, and ends of contexts.
   struct Waiting {
     Node* first = nullptr;
     Node* last = nullptr;
   };
-  FirstHash first_hash_;
-  NextHash next_hash_;
+  Below below_;
   Waiting whole_, ends_;
   Waiting* shown_ = nullptr;  // whose first next_unsaved() gave
   int64_t n_unsaved_ = 0, n_not_saved_ = 0;

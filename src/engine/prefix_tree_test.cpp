@@ -99,6 +99,105 @@ TEST(PrefixTree, gives_up_the_least_recent_end_first_and_never_what_is_held) {
   EXPECT_EQ(tree.counts().n_nodes, 0);
 }
 
+// The newest, of which nobody expects anything, before an old one whose client will be back; of it
+// the end first, and never what is held.
+TEST(PrefixTree, gives_up_what_is_worth_least) {
+  Pools p({0}, 8);
+  double now_s = 100;
+  Retention retention(KvPolicy::value, [&] { return now_s; });
+  PrefixTree tree(p.pools, &retention);
+  const auto arrive = [&](const char* session, const std::vector<int32_t>& prompt) {
+    return retention.arrived({.session = session, .prompt = prompt});
+  };
+  const Use awaited = arrive("a", tokens(128)), left = arrive("b", tokens(128, 1000));
+  Pages a = p.take(128), b = p.take(128), c = p.take(128);
+  tree.insert("", tokens(128), a, true, true, awaited);
+  tree.insert("", tokens(128, 1000), b, true, true, left);
+  tree.insert("", tokens(128, 2000), c, true);  // by nobody that is known
+  p.give_back(a);
+  p.give_back(b);
+  retention.ended(awaited, TurnEnd::end, "a_tool");
+  retention.ended(left, TurnEnd::end);
+  const auto shown = tree.shown(8);
+  ASSERT_EQ(shown.size(), 3u);
+  EXPECT_LT(shown[0].rate, shown[2].rate);
+  EXPECT_EQ(shown[2].uses[0].line, awaited.line);
+  ASSERT_TRUE(tree.make_room(0));
+  EXPECT_EQ(tree.count("", tokens(128, 1000)), 64);
+  ASSERT_TRUE(tree.make_room(0));
+  EXPECT_EQ(tree.count("", tokens(128, 1000)), 0);
+  EXPECT_EQ(tree.count("", tokens(128)), 128);
+  ASSERT_TRUE(tree.make_room(0));
+  ASSERT_TRUE(tree.make_room(0));
+  EXPECT_FALSE(tree.make_room(0));
+  EXPECT_EQ(tree.count("", tokens(128, 2000)), 128);
+  p.give_back(c);
+  while (tree.make_room(0)) {
+  }
+  EXPECT_EQ(p.pools[0].n_free(), 8);
+  EXPECT_TRUE(tree.shown(8).empty());
+}
+
+// What the disk has costs a read, what it lacks is lost: that stays longer.
+TEST(PrefixTree, moves_down_before_it_drops) {
+  Pools p({0}, 8);
+  Retention retention(KvPolicy::value, [] { return 100.0; });
+  PrefixTree tree(p.pools, &retention);
+  const auto first = [](std::string_view) { return Hash128{1, 1}; };
+  const auto next = [](const Hash128& before, std::span<const int32_t> own) {
+    return Hash128{before.low + static_cast<uint64_t>(own[0]) + 1, 1};
+  };
+  std::vector<uint64_t> moved;
+  tree.save_with({.first_hash = first,
+                  .next_hash = next,
+                  .is_on_disk = [](const Hash128& prefix, uint32_t) { return prefix.low > 500; },
+                  .move_down =
+                      [&](const PrefixTree::Unsaved& page) {
+                        moved.push_back(page.prefix.low);
+                        return true;
+                      }});
+  Pages a = p.take(64), b = p.take(64);
+  tree.insert("", tokens(64), a, true);
+  tree.insert("", tokens(64, 1000), b, true);  // newer, and on disk
+  p.give_back(a);
+  p.give_back(b);
+  ASSERT_TRUE(tree.make_room(0));
+  EXPECT_EQ(tree.count("", tokens(64)), 64);
+  EXPECT_EQ(tree.count("", tokens(64, 1000)), 0);
+  ASSERT_TRUE(tree.make_room(0));
+  EXPECT_EQ(moved, (std::vector<uint64_t>{1002, 2}));
+  EXPECT_EQ(tree.counts().n_not_saved, 0);
+}
+
+// What must stay off the disk does, though what is before it was read from there.
+TEST(PrefixTree, what_may_not_be_written_is_not_moved_down) {
+  Pools p({0}, 8);
+  Retention retention(KvPolicy::value, [] { return 100.0; });
+  PrefixTree tree(p.pools, &retention);
+  std::vector<uint64_t> moved;
+  tree.save_with({.first_hash =
+                      [](std::string_view) {
+                        return Hash128{1, 1};
+                      },
+                  .next_hash =
+                      [](const Hash128& before, std::span<const int32_t>) {
+                        return Hash128{before.low + 1, 1};
+                      },
+                  .is_on_disk = [](const Hash128& prefix, uint32_t) { return prefix.low == 2; },
+                  .move_down =
+                      [&](const PrefixTree::Unsaved& page) {
+                        moved.push_back(page.prefix.low);
+                        return true;
+                      }});
+  Pages a = p.take(192);
+  tree.insert("", tokens(192), a, true, false);
+  tree.came_from_disk("", tokens(192), 0);
+  p.give_back(a);
+  while (tree.make_room(0)) {
+  }
+  EXPECT_EQ(moved, std::vector<uint64_t>{2});
+}
+
 // Two sequences computed the same: the second gets the first one's whole pages, and keeps its own
 // last one, which it goes on writing.
 TEST(PrefixTree, keeps_nothing_twice) {

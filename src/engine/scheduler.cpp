@@ -27,6 +27,12 @@ constexpr int64_t kMostRestoring = 8;  // at once
 // A second of waiting makes up for so many tokens: who was served much does not wait for ever.
 constexpr double kTokensPerSecond = 500;
 
+TurnEnd end_of(const Generated& result) {
+  if (result.finish == Finish::end) return TurnEnd::end;
+  const bool is_cut = result.finish == Finish::stop_string || result.finish == Finish::length;
+  return is_cut ? TurnEnd::cut : TurnEnd::gone;
+}
+
 }  // namespace
 
 struct Scheduler::Task {
@@ -36,6 +42,7 @@ struct Scheduler::Task {
   int64_t arrived_ns = 0;
   Status failure;
   bool has_run = false;
+  Use use;
   // The one whose prompt it waits for, until that has so many tokens.
   Id awaited = 0;
   int64_t until = 0;
@@ -88,11 +95,22 @@ Result<Scheduler::Id> Scheduler::submit(Ask ask) {
                                                .rule = std::move(ask.rule)},
                                 std::move(ask.prompt), std::move(ask.how), std::move(ask.on_token));
   MILLRACE_TRY(task->request->replay(ask.drawn));
+  task->use = use_of(ask, task->request->tokens());
   std::vector<int32_t>().swap(ask.drawn);
   task->ask = std::move(ask);
   task->arrived_ns = now_ns();
   waiting_.push_back(std::move(task));
   return last_id_;
+}
+
+Use Scheduler::use_of(const Ask& ask, std::span<const int32_t> prompt) {
+  const Retention::Arrival arrival{.tenant = ask.tenant,
+                                   .session = ask.conversation,
+                                   .salt = ask.salt,
+                                   .prompt = prompt,
+                                   .ttl_s = ask.ttl_s};
+  Retention& retention = engine_.retention();
+  return ask.is_ahead ? retention.continued(arrival) : retention.arrived(arrival);
 }
 
 double Scheduler::attained(const Task& task) const {
@@ -182,7 +200,7 @@ bool Scheduler::has_room(const Task& task) const {
 
 bool Scheduler::let_in(Tasks::iterator waiting) {
   Task& task = **waiting;
-  auto seq = engine_.open(task.request->tokens(), task.ask.salt, task.ask.persists);
+  auto seq = engine_.open(task.request->tokens(), task.ask.salt, task.ask.persists, task.use);
   if (!seq.ok()) return false;
   forget_restore(task);
   const bool is_new = !std::exchange(task.has_run, true);
@@ -195,6 +213,7 @@ bool Scheduler::let_in(Tasks::iterator waiting) {
     counts_.n_from_disk += n_from_disk;
     counts_.n_prompt += task.request->result().n_prompt;
     counts_.n_cached += task.request->result().n_cached;
+    if (!task.ask.is_ahead) engine_.retention().let_in(task.use, n_kept);
   }
   running_.splice(running_.end(), waiting_, waiting);
   if (task.ask.on_prompt && is_new) task.ask.on_prompt(task.n_done());
@@ -251,7 +270,7 @@ bool Scheduler::waits_for_restore(Task& task) {
   if (task.restore == 0 && (n_restoring() >= kMostRestoring || shares_a_restore(task))) return true;
   if (task.n_in_memory < 0) task.n_in_memory = engine_.tree().count(task.ask.salt, tokens);
   // What the last one read stays where it is until the next has taken hold of it.
-  const KvTier::Id next = tier->restore(task.ask.salt, tokens, task.n_restores > 0);
+  const KvTier::Id next = tier->restore(task.ask.salt, tokens, task.n_restores > 0, task.use);
   if (next == 0) return false;
   forget_restore(task);
   task.restore = next;
@@ -412,6 +431,9 @@ void Scheduler::end(Tasks& from, Tasks::iterator it, const Status& why) {
     if (task->request->result().finish != Finish::failed) engine_.remember(task->request->seq());
     engine_.close(task->request->leave());
   }
+  if (!task->ask.is_ahead)
+    engine_.retention().ended(task->use, end_of(task->request->result()),
+                              task->ask.called ? task->ask.called() : "");
   if (task->ask.on_end) task->ask.on_end(task->request->result(), why);
 }
 

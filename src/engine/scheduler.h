@@ -34,7 +34,14 @@ struct Ask {
   std::string session = {};  // whom it serves; empty: itself alone
   std::string salt = {};     // of the prefix tree
   bool persists = true;      // its context may be written to disk
-  int priority = 0;          // lower is sooner
+  // For how long its context is worth keeping: whose share it is, which conversation (empty: not
+  // said), and within which time the client says it will be back (0: not said).
+  std::string tenant = {}, conversation = {};
+  double ttl_s = 0;
+  bool is_ahead = false;  // nobody asked for it yet
+  // Asked at its end: the tool that the answer calls, whose result the client will be back with.
+  std::function<std::string()> called = {};
+  int priority = 0;  // lower is sooner
   // It takes what the others leave: it rests while one of them is in its prompt, and its own prompt
   // is computed in short steps.
   bool is_background = false;
@@ -118,6 +125,7 @@ class Scheduler {
   int64_t add_turn(Task& task, int64_t most);
   void after_step(bool stepped);
   void end(Tasks& from, Tasks::iterator task, const Status& why);
+  Use use_of(const Ask& ask, std::span<const int32_t> prompt);
 
   LanguageModel& model_;
   Engine& engine_;

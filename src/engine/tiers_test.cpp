@@ -402,6 +402,35 @@ TEST(Tiers, what_was_read_is_not_written_again) {
   }
 }
 
+// Memory gives up what must stay off the disk too, and it goes nowhere: not as what follows a
+// context that was read from there either.
+TEST(Tiers, in_memory_contexts_are_not_moved_down) {
+  Talk probe = Talk::with(1, {.n_ctx = 64});
+  ASSERT_NE(probe.model, nullptr);
+  const TemporaryFolder folder;
+  Rng rng(21);
+  const auto open = words(rng, 300, 1000);
+  auto secret = open;
+  append(secret, words(rng, 200, 1000));
+  const EngineOptions options{.n_ctx = 1024, .max_seqs = 2, .kv_bytes = 12 * page_bytes(probe)};
+  for (int life = 0; life < 2; ++life) {
+    Talk talk = Talk::with(1, options);
+    Engine& engine = talk.model->engine();
+    keep(engine, folder);
+    if (life == 0) {
+      ask(talk, open, speech(1, 3));
+    } else {
+      EXPECT_EQ(ask(talk, secret, speech(1, 3), false).result.n_from_disk, 300);
+    }
+    for (int i = 0; i < 3; ++i) ask(talk, words(rng, 600, 1000), speech(1, 3));
+    EXPECT_LT(engine.tree().count("", secret), 300);
+    ASSERT_TRUE(engine.tier()->flush(10));
+  }
+  Talk talk = Talk::with(1, options);
+  keep(talk.model->engine(), folder);
+  EXPECT_EQ(ask(talk, secret, speech(1, 3), false).result.n_from_disk, 300);
+}
+
 // ---- random schedules
 
 // The first in line finds no room while another's restore holds it, and nobody runs: that one goes
@@ -467,7 +496,12 @@ struct Asked {
 class Schedule {
  public:
   Schedule(uint64_t seed, Talk& reference, const std::string& path, int64_t n_vocab)
-      : rng_(seed), seed_(seed), reference_(reference), path_(path), n_vocab_(n_vocab) {}
+      : rng_(seed),
+        hints_(seed, 1),
+        seed_(seed),
+        reference_(reference),
+        path_(path),
+        n_vocab_(n_vocab) {}
 
   void run_all() {
     const int n_lives = 1 + static_cast<int>(rng_.below(3));
@@ -496,7 +530,8 @@ class Schedule {
     return {.n_ctx = 512,
             .max_seqs = 1 + static_cast<int64_t>(rng_.below(5)),
             .max_rows = 8 + static_cast<int64_t>(rng_.below(90)),
-            .kv_bytes = (11 + static_cast<int64_t>(rng_.below(30))) * bytes};
+            .kv_bytes = (11 + static_cast<int64_t>(rng_.below(30))) * bytes,
+            .kv_policy = hints_.below(4) == 0 ? KvPolicy::lru : KvPolicy::value};
   }
 
   // From the start of an engine until it is dropped, with whatever still runs.
@@ -535,12 +570,24 @@ class Schedule {
       ask.session = fmt::format("{}", rng_.below(4));
       ask.persists = rng_.below(6) != 0;
       if (rng_.below(8) == 0) ask.salt = "other";
+      hint(ask);
       one->id = scheduler.submit(std::move(ask)).value();
       asked_.push_back(std::move(one));
       for (uint64_t steps = rng_.below(30); steps > 0; --steps) scheduler.step();
       if (rng_.below(8) == 0) scheduler.cancel(asked_[rng_.below(asked_.size())]->id);
       if (rng_.below(4) == 0) engine.tier()->flush(0.05);
     }
+  }
+
+  // What clients say about coming back, true or not.
+  void hint(Ask& ask) {
+    constexpr double kTimes[] = {0, 1e-9, 0.01, 300, 604800};
+    ask.tenant = fmt::format("{}", hints_.below(3));
+    if (hints_.below(3) != 0) ask.conversation = fmt::format("{}", hints_.below(4));
+    ask.ttl_s = kTimes[hints_.below(5)];
+    const uint64_t tool = hints_.below(6);
+    ask.called = [tool] { return tool < 2 ? std::string() : fmt::format("tool {}", tool); };
+    ask.is_ahead = hints_.below(8) == 0;
   }
 
   // A power cut: the newest files end somewhere.
@@ -563,7 +610,7 @@ class Schedule {
     }
   }
 
-  Rng rng_;
+  Rng rng_, hints_;
   const uint64_t seed_;
   Talk& reference_;
   const std::string path_;

@@ -78,8 +78,12 @@ struct ApiRequest {
 
   std::string session = {};  // who is being answered, for fairness: a header's or field's word
   bool in_memory = false;    // its context is kept off the disk
-  std::string salt = {};     // the cache is not shared with those who have another
-  int priority = 0;          // lower is sooner
+  // Which conversation this is, and within which time the client says it will go on: for how long
+  // its context is worth keeping. Empty and 0: not said.
+  std::string conversation = {};
+  double ttl_s = 0;
+  std::string salt = {};                   // the cache is not shared with those who have another
+  int priority = 0;                        // lower is sooner
   std::vector<std::string> warnings = {};  // what was ignored and would be missed
   Json dialect = {};  // what the dialect's own writer needs; nothing else looks at it
 };

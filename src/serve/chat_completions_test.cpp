@@ -162,6 +162,29 @@ TEST(ChatCompletions, HeadersNameTheSession) {
   EXPECT_EQ(good(parse, chat(""), {{"x-override-priority", "-5"}}).priority, -5);
 }
 
+TEST(ChatCompletions, SaysForHowLongItsContextIsWorthKeeping) {
+  const auto ttl = [](const std::string& fields) { return good(parse, chat(fields)).ttl_s; };
+  EXPECT_EQ(ttl(""), 0);
+  EXPECT_EQ(ttl(R"("prompt_cache_options":{"mode":"explicit","ttl":"30m"})"), 1800);
+  EXPECT_EQ(ttl(R"("prompt_cache_retention":"24h")"), 86400);
+  EXPECT_EQ(ttl(R"("prompt_cache_retention":"in-memory")"), 0);
+  EXPECT_EQ(ttl(R"("prompt_cache_options":{"ttl":"999999999999d"})"), 7 * 86400);
+  for (const char* nonsense : {R"("soon")", R"("-5m")", R"("5")", R"("m")", R"("5m ")",
+                               R"("99999999999999999999h")", "7", "1e300", "null", "[]", R"("")"})
+    EXPECT_EQ(ttl(fmt::format(R"("prompt_cache_options":{{"ttl":{}}})", nonsense)), 0) << nonsense;
+  EXPECT_EQ(ttl(R"("prompt_cache_options":"x")"), 0);
+}
+
+TEST(ChatCompletions, AUserIsNoConversation) {
+  const auto said = [](const std::string& fields, const Headers& headers = {}) {
+    return good(parse, chat(fields), headers).conversation;
+  };
+  EXPECT_EQ(said(R"("user":"u","safety_identifier":"s")"), "");
+  EXPECT_EQ(said(R"("user":"u","prompt_cache_key":"k")"), "k");
+  EXPECT_EQ(said("", {{"x-claude-code-session-id", "c"}}), "c");
+  EXPECT_EQ(said("", {{"x-claude-code-session-id", "c"}, {"x-claude-code-agent-id", "a"}}), "c/a");
+}
+
 struct Bad {
   std::string body, problem;
 };

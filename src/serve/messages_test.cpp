@@ -40,6 +40,25 @@ TEST(Messages, ReadsWhatTheSdkSends) {
   EXPECT_TRUE(r.format.strict);
 }
 
+// The last breakpoint is the one that the whole context is before.
+TEST(Messages, BreakpointsSayForHowLongAContextIsWorthKeeping) {
+  const auto ttl = [](const std::string& more, const std::string& block) {
+    return good(parse, R"({"max_tokens":1,)" + more +
+                           R"("messages":[{"role":"user","content":[{"type":"text","text":"Hi")" +
+                           block + "}]}]}")
+        .ttl_s;
+  };
+  EXPECT_EQ(ttl("", ""), 0);
+  EXPECT_EQ(ttl("", R"(,"cache_control":{"type":"ephemeral"})"), 300);
+  EXPECT_EQ(ttl("", R"(,"cache_control":{"type":"ephemeral","ttl":"1h"})"), 3600);
+  const auto system =
+      R"("system":[{"type":"text","text":"S","cache_control":{"type":"ephemeral","ttl":"1h"}}],)";
+  EXPECT_EQ(ttl(system, ""), 3600);
+  EXPECT_EQ(ttl(system, R"(,"cache_control":{"type":"ephemeral","ttl":"5m"})"), 300);
+  EXPECT_EQ(ttl(R"("cache_control":{"type":"ephemeral","ttl":"1h"},)", ""), 3600);
+  EXPECT_EQ(ttl(R"("cache_control":7,)", R"(,"cache_control":{"ttl":[]})"), 300);
+}
+
 // As Claude Code writes it: blocks with cache_control, and a billing line that changes each time.
 TEST(Messages, SystemBlocksLoseTheBillingLine) {
   const auto system = [](std::string_view blocks) {

@@ -96,6 +96,27 @@ void write_disk(Writer& w, const TierView& view) {
         view.restores.n_regret);
 }
 
+// The gaps fade: what was long ago counts less.
+void write_retention(Writer& w, const Retention::Counts& counts) {
+  constexpr std::string_view kName = "millrace_tool_gap_seconds";
+  w.head("millrace_retention_total", "counter",
+         "Contexts by what became of them: back and all there, back and given up before, followed "
+         "by a newer state of their session, not back in time");
+  const auto outcome = [&](const char* what, int64_t n) {
+    w.labelled("millrace_retention_total", "outcome", what, n);
+  };
+  outcome("hit", counts.n_hits);
+  outcome("evicted", counts.n_evicted);
+  outcome("superseded", counts.n_superseded);
+  outcome("expired", counts.n_expired);
+  w.head(kName, "gauge", "Tool calls lately by how soon the client was back, up to le seconds");
+  double n = 0;
+  for (int i = 0; i < Gaps::kBuckets; ++i) {
+    n += counts.tool_gaps.n_returned(i);
+    if (i % 4 == 3) w.labelled(kName, "le", fmt::format("{:g}", Gaps::start_of(i + 1)), n);
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(Divergence divergence) {
@@ -162,6 +183,7 @@ std::string Metrics::text(const Now& now) const {
   w.one("millrace_kv_disk_up", "gauge", "1: contexts are written to disk; 0: not, or not now",
         now.disk && !now.disk->disk.is_off ? 1 : 0);
   if (now.disk) write_disk(w, *now.disk);
+  write_retention(w, now.retention);
   w.one("millrace_moved_aside_total", "counter", "Requests moved aside for want of KV pages",
         now.counts.n_moved_aside);
   w.one("millrace_steps_total", "counter", "Steps of the engine", now.counts.n_steps);

@@ -72,6 +72,7 @@ struct Metrics {
     int64_t n_pages = 0, n_free_pages = 0, n_cached_pages = 0, n_dropped_nodes = 0;
     double uptime_s = 0;
     std::optional<TierView> disk = {};
+    Retention::Counts retention = {};
     const JobMetrics* jobs = nullptr;
   };
   std::string text(const Now& now) const;

@@ -67,7 +67,7 @@ std::string_view openapi_request_schemas() {
     "prompt_cache_retention": {
       "type": ["string", "null"],
       "maxLength": 1024,
-      "description": "in-memory keeps the context of this request off the disk"},
+      "description": "in-memory keeps the context of this request off the disk; 24h says that it may go on so late"},
     "priority": {
       "type": ["integer", "null"],
       "minimum": -1000000,

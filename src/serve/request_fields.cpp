@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <initializer_list>
 
 #include "base/utf8.h"
 
@@ -36,13 +38,25 @@ std::string cut(std::string_view text) {
   return std::string(text.substr(0, kMaxNameBytes));
 }
 
-// Who is being answered: fields say it less surely than headers, those of a user least.
-std::string session_of(const Field& body, const HeaderOf& header) {
-  for (const std::string_view name : kSessionHeaders)
-    if (const std::string_view value = header(name); !value.empty()) return cut(value);
-  for (const char* key : {"session_id", "prompt_cache_key", "safety_identifier", "user"})
+// The first of these fields that says something.
+std::string named(const Field& body, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
     if (const Field field = body[key]; field.is_string() && field.json() != "")
       return cut(field.text());
+  return {};
+}
+
+// Which conversation goes on. A user may have several at once: that is no name of one.
+std::string conversation_of(const Field& body, const HeaderOf& header) {
+  for (const std::string_view name : kSessionHeaders)
+    if (const std::string_view value = header(name); !value.empty()) return cut(value);
+  return named(body, {"session_id", "prompt_cache_key"});
+}
+
+// Who is being answered: fields say it less surely than headers, those of a user least.
+std::string session_of(const Field& body, const HeaderOf& header) {
+  if (std::string known = conversation_of(body, header); !known.empty()) return known;
+  if (std::string user = named(body, {"safety_identifier", "user"}); !user.empty()) return user;
   const Field metadata = body["metadata"];
   if (!metadata.is_object() || !metadata["user_id"].is_string()) return {};
   return cut(metadata["user_id"].text());
@@ -56,6 +70,46 @@ int priority_of(const Field& body, const HeaderOf& header) {
   if (!word.empty() && problem == std::errc() && end == word.data() + word.size())
     return std::clamp(value, -kMost, kMost);
   return static_cast<int>(body["priority"].integer(-kMost, kMost).value_or(0));
+}
+
+// A breakpoint of Anthropic's cache; it is kept for five minutes where it does not say how long.
+double breakpoint_s(const Json& holder) {
+  constexpr double kPlain = 300;
+  if (!holder.is_object() || !holder.contains("cache_control")) return 0;
+  const Json& control = holder["cache_control"];
+  if (!control.is_object()) return 0;
+  const bool says = control.contains("ttl") && control["ttl"].is_string();
+  return says ? read_time(control["ttl"].get_ref<const std::string&>()) : kPlain;
+}
+
+// Of the last breakpoint: the one that all of the context is before.
+double last_breakpoint_s(const Json& body) {
+  double out = 0;
+  const auto look = [&](const Json& holder) {
+    if (const double seconds = breakpoint_s(holder); seconds > 0) out = seconds;
+  };
+  const auto look_in = [&](const Json& blocks) {
+    if (blocks.is_array())
+      for (const Json& block : blocks) look(block);
+  };
+  for (const char* key : {"tools", "system"})
+    if (body.contains(key)) look_in(body[key]);
+  if (body.contains("messages") && body["messages"].is_array())
+    for (const Json& message : body["messages"])
+      if (message.is_object() && message.contains("content")) look_in(message["content"]);
+  look(body);
+  return out;
+}
+
+// What the client says about coming back: OpenAI's words, or Anthropic's.
+double ttl_of(const Field& body) {
+  const auto said = [](const Field& field) {
+    return field.is_string() ? read_time(field.json().get_ref<const std::string&>()) : 0;
+  };
+  const Field options = body["prompt_cache_options"];
+  const double asked = options.is_object() ? said(options["ttl"]) : 0;
+  const double kept = std::max(asked, said(body["prompt_cache_retention"]));
+  return kept > 0 || !body.is_object() ? kept : last_breakpoint_s(body.json());
 }
 
 void read_sampling(const Field& body, AskedSampling& out) {
@@ -100,10 +154,28 @@ void read_common(const Field& body, const HeaderOf& header, ApiRequest& out) {
   out.ignore_end = body["ignore_eos"].flag();
   out.wants_progress = body["return_progress"].flag();
   out.session = session_of(body, header);
+  out.conversation = conversation_of(body, header);
+  // Its sub-agents have the same session.
+  if (const std::string_view agent = header("x-claude-code-agent-id"); !agent.empty())
+    out.conversation += '/' + cut(agent);
+  out.ttl_s = ttl_of(body);
   out.salt = name(body["cache_salt"]);
   const std::string retention = name(body["prompt_cache_retention"]);
   out.in_memory = retention == "in-memory" || retention == "in_memory";
   out.priority = priority_of(body, header);
+}
+
+double read_time(std::string_view text) {
+  constexpr double kWeek = 7 * 86400;
+  int64_t n = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (problem != std::errc() || n < 0 || end + 1 != text.data() + text.size()) return 0;
+  const double unit = *end == 's'   ? 1
+                      : *end == 'm' ? 60
+                      : *end == 'h' ? 3600
+                      : *end == 'd' ? 86400
+                                    : 0;
+  return std::min(static_cast<double>(n) * unit, kWeek);
 }
 
 int64_t read_max_tokens(const Field& field) {

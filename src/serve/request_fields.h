@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "serve/api_request.h"
@@ -17,6 +18,9 @@ inline constexpr size_t kMaxBiases = 4096;
 
 // model, stream, sampling, thinking, session, salt, priority and the other extras.
 void read_common(const Field& body, const HeaderOf& header, ApiRequest& out);
+
+// "30m", "1h", "24h" in seconds, a week at most; 0 where it is nothing of the kind.
+double read_time(std::string_view text);
 
 // A token count of at least one; -1 where it is not given.
 int64_t read_max_tokens(const Field& field);

@@ -20,6 +20,7 @@ namespace {
 constexpr size_t kMaxDetokenize = 1 << 20;
 constexpr size_t kReadHere = 64 << 10;  // bytes of a body: about a millisecond
 constexpr size_t kMaxWarnings = 8;
+constexpr size_t kMostBlocks = 256;  // shown by /debug/kv
 
 // One request of a dialect on its way back to its client. Used by the engine's thread alone, once
 // it was asked.
@@ -143,6 +144,14 @@ class Routes {
         "GET", "/debug/engine",
         [this](Service& service, const auto&, Reply& reply) { debug(service, reply); },
         Access::admin);
+    out.push_back({"GET", "/debug/kv", Access::admin,
+                   [this](HttpRequest request, std::shared_ptr<Reply> reply) {
+                     Service* service = api_.service_.load(std::memory_order_acquire);
+                     if (service == nullptr) return send_error(*reply, request.path, loading());
+                     service->on_engine([service, reply](Scheduler&) {
+                       send_json(*reply, kv_json(service->model().engine()));
+                     });
+                   }});
     out.push_back(
         {"GET", "/version", Access::key, [this](HttpRequest, std::shared_ptr<Reply> reply) {
            send_json(*reply, {{"version", api_.info_.version}});
@@ -400,6 +409,36 @@ class Routes {
           {{"tokens_cached", view.counts.n_cached}, {"tokens_prompt", view.counts.n_prompt}}}});
   }
 
+  // Why each end of a context is kept, what would go first in front. No text and no names of
+  // sessions: lines have numbers.
+  static Json kv_json(const Engine& engine) {
+    const Retention& retention = engine.retention();
+    Json blocks = Json::array();
+    for (const PrefixTree::Shown& block : engine.tree().shown(kMostBlocks)) {
+      Json uses = Json::array();
+      for (const Use& use : block.uses) {
+        const Retention::Shown line = retention.shown(use);
+        uses.push_back({{"line", use.line},
+                        {"turn", use.turn},
+                        {"state", line.state},
+                        {"after", line.after},
+                        {"idle_s", line.idle_s},
+                        {"hint_s", line.hint_s},
+                        {"back_within_a_minute", line.p_minute}});
+      }
+      blocks.push_back({{"tokens", block.n_tokens},
+                        {"position", (block.depth - 1) * kPageTokens},
+                        {"in_use", block.is_held},
+                        {"on_disk", block.is_on_disk},
+                        {"age_s", block.age_s},
+                        {"returns_per_s", block.rate},
+                        {"cost", block.cost},
+                        {"value", block.rate * block.cost},
+                        {"uses", std::move(uses)}});
+    }
+    return {{"policy", retention.by_value() ? "value" : "lru"}, {"blocks", std::move(blocks)}};
+  }
+
   void metrics(const Service& service, Reply& reply) const {
     const EngineView view = service.view();
     const auto n_waiting =
@@ -416,6 +455,7 @@ class Routes {
         .n_dropped_nodes = view.tree.n_dropped,
         .uptime_s = static_cast<double>(std::time(nullptr) - api_.info_.started_s),
         .disk = view.disk,
+        .retention = view.retention,
         .jobs = &api_.jobs_.load(std::memory_order_acquire)->metrics()};
     reply.send(200, {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
                service.metrics().text(now));

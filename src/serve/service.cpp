@@ -299,6 +299,14 @@ Ask Service::ask_of(const AskedPtr& asked, const Prepared& prepared, size_t inde
                                                     : asked->tenant + '/' + asked->request.session,
           .salt = asked->salt(),
           .persists = !asked->request.in_memory,
+          .tenant = asked->tenant,
+          .conversation = asked->request.conversation,
+          .ttl_s = asked->request.ttl_s,
+          .called =
+              [asked] {
+                const auto& calls = asked->first.calls;
+                return calls.empty() ? std::string() : calls.front().name;
+              },
           .priority = asked->request.priority,
           .on_token = [this, asked, index](const TokenEvent& token) { take(*asked, index, token); },
           .on_prompt = [this, asked, index](int64_t n_done) { let_in(*asked, index, n_done); },
@@ -397,6 +405,9 @@ void Service::go_ahead(const AskedPtr& asked) {
     Ask ask{.prompt = *tokens,
             .salt = salt,
             .persists = !asked->request.in_memory,
+            .tenant = asked->tenant,
+            .conversation = asked->request.conversation,
+            .is_ahead = true,
             .priority = kAheadPriority};
     ask.how.max_tokens = 1;
     ask.on_token = [](const TokenEvent&) {};
@@ -492,7 +503,8 @@ void Service::publish() {
                   .tree = engine.tree().counts(),
                   .n_pages = engine.n_pages(),
                   .n_free_pages = engine.n_free_pages(),
-                  .n_cached_pages = engine.tree().n_reclaimable(0)};
+                  .n_cached_pages = engine.tree().n_reclaimable(0),
+                  .retention = engine.retention().counts()};
   if (KvTier* tier = model_.engine().tier(); tier != nullptr)
     view.disk = TierView{tier->counts(), tier->disk().counts(), view.tree};
   const int64_t now = now_ns();

@@ -39,6 +39,7 @@ struct EngineView {
   PrefixTree::Counts tree = {};
   std::optional<TierView> disk = {};
   int64_t n_pages = 0, n_free_pages = 0, n_cached_pages = 0;
+  Retention::Counts retention = {};
   double tokens_per_s = 0;
   int64_t taken_ns = 0;
 };

@@ -39,8 +39,9 @@ class FaultyFiles final : public Files {
     const std::lock_guard lock(mutex_);
     next_ = fault;
   }
-  std::atomic<bool> keeps_files = false;  // nothing can be removed
-  std::atomic<bool> stalls = false;       // reads and writes do not end
+  std::atomic<bool> keeps_files = false;   // nothing can be removed
+  std::atomic<bool> stalls = false;        // reads and writes do not end
+  std::atomic<bool> cannot_punch = false;  // as some file systems
   int64_t n_injected(Fault fault) const { return n_injected_[static_cast<size_t>(fault)]; }
 
   Result<std::vector<Listed>> list() override { return files_->list(); }
@@ -60,6 +61,13 @@ class FaultyFiles final : public Files {
   Status remove(const std::string& name) override {
     if (keeps_files) return error(Code::io_error, "cannot remove '{}': injected", name);
     return files_->remove(name);
+  }
+  Result<uint64_t> punch(const std::string& name, uint64_t offset, uint64_t bytes) override {
+    if (cannot_punch) return error(Code::unsupported, "injected at a part of '{}'", name);
+    const Fault fault = draw({Fault::missing, Fault::io_error});
+    if (fault == Fault::missing) return error(Code::not_found, "injected at a part of '{}'", name);
+    if (fault == Fault::io_error) return error(Code::io_error, "injected at a part of '{}'", name);
+    return files_->punch(name, offset, bytes);
   }
 
   void run(std::span<Transfer> transfers) override {

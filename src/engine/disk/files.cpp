@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -67,7 +68,7 @@ class FolderFiles final : public Files {
       struct stat facts {};
       if (fstatat(fd, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0) continue;
       if (S_ISREG(facts.st_mode))
-        out.push_back({entry->d_name, static_cast<uint64_t>(facts.st_size)});
+        out.push_back({entry->d_name, static_cast<uint64_t>(facts.st_size), bytes_on_disk(facts)});
     }
     closedir(dir);
     return out;
@@ -90,6 +91,22 @@ class FolderFiles final : public Files {
     if (unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT)
       return failed("remove", path_ + "/" + name);
     return {};
+  }
+
+  Result<uint64_t> punch(const std::string& name, uint64_t offset, uint64_t bytes) override {
+    const std::string path = path_ + "/" + name;
+    const Descriptor file(openat(folder_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    struct stat before {};
+    struct stat after {};
+    if (file.get() < 0 || fstat(file.get(), &before) != 0) return failed("open", path);
+    if (fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
+      if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) return failed("cut", path);
+      return error(Code::unsupported, "cannot give back a part of '{}': {}", path, strerror(errno));
+    }
+    if (fstat(file.get(), &after) != 0) return failed("look at", path);
+    const uint64_t had = bytes_on_disk(before), has = bytes_on_disk(after);
+    return had - std::min(had, has);
   }
 
   void run(std::span<Transfer> transfers) override { ring_.run(transfers); }
@@ -173,6 +190,12 @@ std::string without_slashes(std::string path) {
 }
 
 }  // namespace
+
+uint64_t bytes_on_disk(const struct stat& facts) {
+  constexpr uint64_t kBlock = 512;  // of st_blocks, whatever the file system's own
+  return std::min(static_cast<uint64_t>(facts.st_size),
+                  static_cast<uint64_t>(facts.st_blocks) * kBlock);
+}
 
 Result<Folder> open_folder(const std::string& parent, const std::string& name) {
   const std::string path = parent + "/" + name;

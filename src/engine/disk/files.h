@@ -12,6 +12,8 @@
 
 #include "base/status.h"
 
+struct stat;
+
 namespace millrace::disk {
 
 inline constexpr char kLockName[] = "lock";  // in a folder: locked by the process that uses it
@@ -32,6 +34,7 @@ class Files {
   struct Listed {
     std::string name;
     uint64_t bytes = 0;
+    uint64_t disk_bytes = 0;  // that it takes: fewer where parts were given back
   };
 
   virtual ~Files() = default;
@@ -41,6 +44,9 @@ class Files {
   virtual Result<int> open(const std::string& name) = 0;
   virtual void close(int file) = 0;
   virtual Status remove(const std::string& name) = 0;
+  // Gives a part of a file back to the disk; zeros are read there from now on. How many bytes that
+  // were; unsupported where the file system cannot.
+  virtual Result<uint64_t> punch(const std::string& name, uint64_t offset, uint64_t bytes) = 0;
   // All of them, in any order, at once where the system can.
   virtual void run(std::span<Transfer> transfers) = 0;
 };
@@ -54,6 +60,9 @@ struct Folder {
 // `parent`/`name`, made where it is missing: mode 0700, owned by this user, no symbolic links
 // followed. Unavailable where another process holds it.
 Result<Folder> open_folder(const std::string& parent, const std::string& name);
+
+// What a file takes: less than its size where parts were given back.
+uint64_t bytes_on_disk(const struct stat& facts);
 
 // Bytes that this user can still write where `path` is or would be; 0 where that is unknown.
 uint64_t free_bytes(const std::string& path);

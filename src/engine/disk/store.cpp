@@ -62,20 +62,19 @@ Result<std::unique_ptr<Store>> Store::open(Files& files, const StoreOptions& opt
 Status Store::scan() {
   MILLRACE_ASSIGN(const auto listed, files_.list());
   note_day();
-  std::map<uint64_t, uint64_t> pages;  // bytes of the pages of each segment
-  std::map<uint64_t, uint64_t> ids;
+  std::map<uint64_t, Files::Listed> pages, ids;
   for (const Files::Listed& file : listed) {
-    if (const auto number = number_of(file.name, ".kv")) pages[*number] = file.bytes;
-    if (const auto number = number_of(file.name, ".ids")) ids[*number] = file.bytes;
+    if (const auto number = number_of(file.name, ".kv")) pages[*number] = file;
+    if (const auto number = number_of(file.name, ".ids")) ids[*number] = file;
   }
-  for (const auto& [number, bytes] : pages) {
-    segments_[number].bytes += bytes;
+  for (const auto& [number, file] : pages) {
+    segments_[number].bytes += file.disk_bytes;
     last_number_ = std::max(last_number_, number);
   }
-  for (const auto& [number, bytes] : ids) {
-    segments_[number].bytes += bytes;
+  for (const auto& [number, file] : ids) {
+    segments_[number].bytes += file.disk_bytes;
     last_number_ = std::max(last_number_, number);
-    scan_segment(number, pages.contains(number) ? pages[number] : 0);
+    scan_segment(number, pages.contains(number) ? pages[number].bytes : 0);
   }
   for (const auto& [number, segment] : segments_) counts_.bytes += segment.bytes;
   return {};
@@ -86,7 +85,9 @@ void Store::scan_segment(uint64_t number, uint64_t page_bytes) {
   auto file = files_.open(name_of(number, ".ids"));
   if (!file.ok()) return;
   std::vector<Entry> entries(kScanEntries);
-  for (uint64_t at = 0;; at += kScanEntries * kEntryBytes) {
+  // No segment of ours has more: a file of nothing but zeros comes to an end too.
+  const uint64_t n_most = options_.max_records + kScanEntries;
+  for (uint64_t at = 0; at < n_most * kEntryBytes; at += kScanEntries * kEntryBytes) {
     // A read past the end says so and leaves what is before it: cleared first, so that the rest
     // counts as nothing.
     std::memset(static_cast<void*>(entries.data()), 0, entries.size() * kEntryBytes);
@@ -95,37 +96,48 @@ void Store::scan_segment(uint64_t number, uint64_t page_bytes) {
                   .data = reinterpret_cast<std::byte*>(entries.data()),
                   .bytes = entries.size() * kEntryBytes};
     files_.run({&read, 1});
-    bool is_end = true;
-    for (const Entry& entry : entries) {
-      if (entry.magic == 0 && entry.checksum == 0) continue;
-      is_end = false;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const Entry& entry = entries[i];
+      if (entry.magic == 0 && entry.checksum == 0) continue;  // past the end, or given back
       EntryState state = check(entry, options_.root);
       if (state == EntryState::good && entry.offset + entry.payload_bytes() > page_bytes)
         state = EntryState::damaged;
       counts_.n_damaged += state == EntryState::damaged;
       counts_.n_foreign += state == EntryState::foreign;
       if (state != EntryState::good) continue;
-      add(entry, number);
+      add(entry, number, at / kEntryBytes + i);
       if (entry.written_s / kDayS == day_)
         written_today_ = std::max(written_today_, entry.day_bytes);
     }
-    if (read.problem != 0 || is_end) break;
+    if (read.problem != 0) break;
   }
   files_.close(file.value());
 }
 
 // Under the lock, or before anybody else knows of the store.
-void Store::add(const Entry& entry, uint64_t segment) {
-  if (records_.size() >= options_.max_records && !records_.contains(entry.prefix)) return;
-  forget_beginnings(entry);
-  const auto [record, is_new] = records_.try_emplace(entry.prefix, Record{entry, segment});
-  if (!is_new) return;
+Store::Record* Store::add(const Entry& entry, uint64_t segment, uint64_t index) {
+  const bool is_one_too_many =
+      records_.size() >= options_.max_records && !records_.contains(entry.prefix);
+  if (!is_one_too_many) forget_beginnings(entry);
+  if (is_one_too_many || records_.contains(entry.prefix)) {
+    note_dead(extent_of(entry, segment, index));
+    return nullptr;
+  }
+  const auto record =
+      records_
+          .emplace(
+              entry.prefix,
+              Record{.entry = entry, .segment = segment, .index = index, .used_s = entry.written_s})
+          .first;
   in_order_.insert(&record->second.entry);
   Segment& in = segments_[segment];
   in.records.push_back(entry.prefix);
+  ++in.n_live;
+  if (is_by_worth()) note_leaf(record->second);
   in.used = ++n_uses_;
   in.first_s = in.first_s == 0 ? entry.written_s : std::min(in.first_s, entry.written_s);
   in.last_s = std::max(in.last_s, entry.written_s);
+  return &record->second;
 }
 
 // What it takes the place of, and shorter ends of the same page, are never asked for again.
@@ -146,11 +158,18 @@ void Store::forget_beginnings(const Entry& entry) {
 void Store::forget(const Hash128& prefix) {
   const auto it = records_.find(prefix);
   if (it == records_.end()) return;
+  const Hash128 before = it->second.entry.before;
   in_order_.erase(&it->second.entry);
+  --segments_[it->second.segment].n_live;
+  leave_leaves(it->second);
+  note_dead(it->second.extent());
   records_.erase(it);
+  if (const auto parent = records_.find(before); is_by_worth() && parent != records_.end())
+    note_leaf(parent->second);
 }
 
-std::optional<Store::Found> Store::find(const Hash128& before, std::span<const int32_t> tokens) {
+std::optional<Store::Found> Store::find(const Hash128& before, std::span<const int32_t> tokens,
+                                        const Use& use) {
   const auto wanted = tokens.first(std::min(tokens.size(), kPageIds));
   const std::lock_guard lock(mutex_);
   const Entry* best = nullptr;
@@ -164,7 +183,10 @@ std::optional<Store::Found> Store::find(const Hash128& before, std::span<const i
   if (at != in_order_.end()) consider(*at);
   if (at != in_order_.begin()) consider(*std::prev(at));
   if (best == nullptr) return {};
-  segments_[records_.at(best->prefix).segment].used = ++n_uses_;
+  Record& record = records_.at(best->prefix);
+  segments_[record.segment].used = ++n_uses_;
+  record.used_s = now_s();
+  record.uses.add(use);
   return Found{best->prefix, most, best->n_tokens, best->groups(), best->tokens};
 }
 
@@ -174,8 +196,12 @@ bool Store::has(const Hash128& prefix, uint32_t groups) const {
   return it != records_.end() && (groups & ~it->second.entry.groups()) == 0;
 }
 
+int64_t Store::now_s() const {
+  return options_.now_s ? options_.now_s() : static_cast<int64_t>(time(nullptr));
+}
+
 void Store::note_day() {
-  const int64_t today = static_cast<int64_t>(time(nullptr)) / kDayS;
+  const int64_t today = now_s() / kDayS;
   if (today == day_) return;
   day_ = today;
   written_today_ = 0;
@@ -217,6 +243,7 @@ Status Store::drop(uint64_t number) {
       forget(prefix);
       ++counts_.n_dropped;
     }
+    std::erase_if(dead_, [&](const Extent& one) { return one.segment == number; });
   }
   MILLRACE_TRY(files_.remove(name_of(number, ".ids")));
   MILLRACE_TRY(files_.remove(name_of(number, ".kv")));
@@ -232,7 +259,8 @@ Status Store::make_room(uint64_t bytes) {
     return !segments_.empty() &&
            (counts_.bytes + bytes > options_.max_bytes || records_.size() >= options_.max_records);
   };
-  while (lacks_room()) MILLRACE_TRY(drop(least_used()));
+  if (is_by_worth() && lacks_room()) MILLRACE_TRY(give_back_dead());
+  while (lacks_room()) MILLRACE_TRY(is_by_worth() ? drop_least() : drop(least_used()));
   return {};
 }
 
@@ -270,6 +298,7 @@ Status Store::write(std::span<Writing* const> records) {
   MILLRACE_TRY(need_segment(bytes));
   uint64_t day_bytes = note_written(bytes);
   transfers_.clear();
+  const uint64_t first_index = open_.n_entries;
   for (Writing* one : records) {
     Entry& entry = one->entry;
     entry.root = options_.root;
@@ -277,7 +306,7 @@ Status Store::write(std::span<Writing* const> records) {
     std::byte* at = one->payload;
     for (size_t i = 0; i < kMaxParts; at += entry.parts[i++].bytes)
       entry.parts[i].checksum = checksum_of({at, entry.parts[i].bytes}, entry.prefix, i);
-    entry.written_s = time(nullptr);
+    entry.written_s = now_s();
     entry.day_bytes = day_bytes += entry.payload_bytes() + kEntryBytes;
     seal(entry);
     transfers_.push_back({.kind = Transfer::Kind::write,
@@ -303,7 +332,9 @@ Status Store::write(std::span<Writing* const> records) {
     counts_.bytes += bytes;
     if (problem == 0) {
       counts_.bytes_written += bytes;
-      for (const Writing* one : records) add(one->entry, number);
+      for (size_t i = 0; i < records.size(); ++i)
+        if (Record* record = add(records[i]->entry, number, first_index + i); record != nullptr)
+          record->uses = records[i]->uses;
       return {};
     }
   }

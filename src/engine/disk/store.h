@@ -1,13 +1,15 @@
 // Records of one model's contexts in append-only segments, and the index that finds them by their
 // tokens. Nothing is synced: a record that a power cut tore is a miss, as is one that is damaged or
-// foreign; each is counted, none is an error. The size is a hard limit: the segment that was used
-// least recently goes, with all records in it. Reading and writing belong to one thread; finding
-// may be done from any, and waits for no disk.
+// foreign; each is counted, none is an error. The size is a hard limit: the record that is worth
+// least goes (engine/retention.h), or the segment that was used least recently with all records in
+// it. Reading and writing belong to one thread; finding may be done from any, and waits for no
+// disk.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +23,7 @@
 #include "base/status.h"
 #include "engine/disk/files.h"
 #include "engine/disk/record.h"
+#include "engine/retention.h"
 
 namespace millrace::disk {
 
@@ -28,8 +31,10 @@ struct StoreOptions {
   Root root = {};
   uint64_t max_bytes = uint64_t{10} << 30;  // of all files together
   uint64_t daily_bytes = UINT64_MAX;        // written in one day (UTC)
-  uint64_t max_records = 1'000'000;         // the index takes 0.7 KB of memory for each
+  uint64_t max_records = 1'000'000;         // the index takes 0.8 KB of memory for each
   uint64_t segment_bytes = 0;               // 0: a part of max_bytes
+  const Retention* retention = nullptr;     // says what goes first; null: what was used least
+  std::function<int64_t()> now_s = {};      // unix time; none: the system's
 };
 
 class Store {
@@ -47,7 +52,9 @@ class Store {
     uint32_t groups = 0;
     std::array<int32_t, kPageIds> tokens;
   };
-  std::optional<Found> find(const Hash128& before, std::span<const int32_t> tokens);
+  std::optional<Found> find(const Hash128& before, std::span<const int32_t> tokens,
+                            const Use& use = {});
+  bool is_by_worth() const { return options_.retention != nullptr; }
   // Whether a record has all these groups.
   bool has(const Hash128& prefix, uint32_t groups) const;
 
@@ -55,6 +62,7 @@ class Store {
   struct Writing {
     Entry entry;
     std::byte* payload = nullptr;
+    Uses uses = {};
   };
   Status write(std::span<Writing* const> records);
   // The parts of a record, each to where it is wanted (null: not). A part that cannot be read or is
@@ -72,7 +80,7 @@ class Store {
   struct Counts {
     uint64_t n_records = 0, n_segments = 0, bytes = 0;  // now
     uint64_t n_damaged = 0, n_foreign = 0;              // entries met at the start
-    uint64_t n_dropped = 0;                             // records that went with their segment
+    uint64_t n_dropped = 0;                             // records that made room
     uint64_t n_bad_reads = 0;                           // verify failures, missing files, EIO
     uint64_t bytes_written = 0, bytes_read = 0;
     int64_t oldest_s = 0, newest_s = 0;  // when the records were written
@@ -80,15 +88,31 @@ class Store {
   Counts counts() const;
 
  private:
+  // Where a record lies.
+  struct Extent {
+    uint64_t segment = 0, index = 0;  // of its entry
+    uint64_t offset = 0, bytes = 0;   // of its parts
+  };
+  static Extent extent_of(const Entry& entry, uint64_t segment, uint64_t index) {
+    return {segment, index, entry.offset, entry.payload_bytes()};
+  }
   struct Record {
     Entry entry;
     uint64_t segment = 0;
+    uint64_t index = 0;
+    Uses uses = {};
+    int64_t used_s = 0;
+    size_t leaf_at = kNoLeaf;  // in leaves_
+
+    Extent extent() const { return extent_of(entry, segment, index); }
   };
+  static constexpr size_t kNoLeaf = SIZE_MAX;
   struct Segment {
     uint64_t bytes = 0;  // of both files
     uint64_t used = 0;   // n_uses_ when it was used last; 0: never. A clock may be set back.
     int64_t first_s = 0, last_s = 0;
     std::vector<Hash128> records;
+    uint64_t n_live = 0;  // of them that can be found
   };
   // Where a record stands: by what is before it, then by its tokens. So whoever begins like some
   // tokens for longest stands beside them.
@@ -113,9 +137,23 @@ class Store {
   Store(Files& files, const StoreOptions& options);
   Status scan();
   void scan_segment(uint64_t number, uint64_t page_bytes);
-  void add(const Entry& entry, uint64_t segment);
+  // Null: there is one with more, or it is one too many.
+  Record* add(const Entry& entry, uint64_t segment, uint64_t index);
   void forget(const Hash128& prefix);
   void forget_beginnings(const Entry& entry);
+  // ---- what goes first by worth (store_worth.cpp)
+  void note_dead(const Extent& extent);
+  void note_leaf(Record& record);
+  void leave_leaves(Record& record);
+  bool has_after(const Hash128& prefix) const;
+  Retention::Candidate weigh(const Record& record) const;
+  std::optional<Hash128> least_worth_record();
+  uint64_t least_worth_segment() const;
+  uint64_t empty_segment() const;
+  Status drop_least();
+  Status give_back(const Extent& extent);
+  Status give_back_dead();
+  // ----
   Status make_room(uint64_t bytes);
   Status drop(uint64_t number);
   void drop_if_empty(uint64_t number);
@@ -124,6 +162,7 @@ class Store {
   void close_segment();
   void note_day();
   uint64_t note_written(uint64_t bytes);
+  int64_t now_s() const;
 
   Files& files_;
   const StoreOptions options_;
@@ -131,6 +170,9 @@ class Store {
   std::unordered_map<Hash128, Record> records_;
   std::set<const Entry*, ByPlace> in_order_;  // those of records_
   std::map<uint64_t, Segment> segments_;
+  std::vector<Hash128> leaves_;  // records that no other goes on from
+  std::vector<Extent> dead_;     // of records that were forgotten, not yet given back
+  uint64_t n_draws_ = 0;
   Counts counts_;
   uint64_t n_uses_ = 0;
   int64_t day_ = 0;
@@ -138,6 +180,7 @@ class Store {
   // ----
   Open open_;
   uint64_t last_number_ = 0;
+  bool can_punch_ = true;
   std::vector<Transfer> transfers_;
 };
 

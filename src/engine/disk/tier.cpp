@@ -126,6 +126,11 @@ void Tier::give_back(ReadSlot* slot) {
   free_reads_.push_back(slot);
 }
 
+bool Tier::is_full() const {
+  const std::lock_guard lock(mutex_);
+  return free_writes_.empty() && !is_off_;
+}
+
 bool Tier::is_writing() const {
   const std::lock_guard lock(mutex_);
   return !writes_.empty() || n_busy_writes_ > 0;
@@ -203,13 +208,15 @@ void Tier::read_some(std::unique_lock<std::mutex>& lock) {
   done_reads_.insert(done_reads_.end(), slots.begin(), slots.end());
 }
 
-// Reading comes first: somebody waits for it.
+// Reading comes first: somebody waits for it. But what is read may wait for room in memory, and
+// that for a slot.
 void Tier::run() noexcept {
   run_on(options_.cpus);
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return stops_ || !reads_.empty() || !writes_.empty(); });
-    if (!reads_.empty() && !stops_)
+    const bool is_full = free_writes_.empty() && !writes_.empty();
+    if (!reads_.empty() && !stops_ && !is_full)
       read_some(lock);
     else if (!writes_.empty())
       write_some(lock);

@@ -60,6 +60,7 @@ class Tier {
   ReadSlot* take_read();  // one that is done; null: none
   void give_back(ReadSlot* slot);
 
+  bool is_full() const;          // all slots for writing are in use, and will be free again
   bool is_writing() const;       // something handed over is not on disk yet
   uint64_t n_lost() const;       // records handed over that could not be written
   int64_t off_until_ns() const;  // when writing is tried again; 0: it is not off

@@ -120,6 +120,7 @@ ApiResult<std::shared_ptr<JobRunner::Ready>> JobRunner::ready(const JobRow& row)
               .session = "job " + row.tenant,
               .salt = row.tenant + '/' + asked.salt,
               .persists = !asked.in_memory,
+              .tenant = row.tenant,
               .priority = kJobPriority,
               .is_background = true,
               .drawn = std::move(drawn).value()};
