@@ -5,8 +5,7 @@ import {badge, facts, field, pager, ref, section, select, table, value, when} fr
 
 const kStatuses = [
   ["", "all"], ["open", "open"], ["testing", "testing"], ["supported", "supported"],
-  ["refuted", "refuted"], ["undecided", "undecided"],
-  ["contradicted", "contradicted"]
+  ["refuted", "refuted"], ["undecided", "undecided"], ["contradicted", "contradicted"]
 ];
 
 const prediction = (item) =>
